@@ -1,0 +1,58 @@
+// The protocol between a worker and its `sluice-h5`: the process that opens user files, so that a
+// hostile file ends a helper and not a rank. One AF_UNIX SOCK_SEQPACKET datagram of JSON each way,
+// one request at a time:
+//
+//   {"id":1,"path":"/…/field.h5","kind":"h5"|"file"|"value","type":"int|float|bool|string|list"}
+//   {"id":1,"ok":true,"bytes":N,"content":"32 hex
+//   digits","value":"text","mode":420,"description":"2 datasets: u f64[64,64] …"}
+//   {"id":1,"ok":false,"error":"what was found, what was expected"}
+//   {"id":0,"crashed":11}    sent by the launcher on the helper's end when the helper dies, before
+//   it starts a new one
+//
+// h5: opens (locking off), walks all objects, reads every dataset's storage once (so truncated or
+// broken chunks show), describes. file: a regular file. value: at most 64 KiB, valid UTF-8, less
+// one trailing newline, parses as its type. All kinds: XXH3-128 of the bytes. sluice-h5 reads
+// descriptor 0 and ends at end of file. Values, any thread. Test: tests/io/checker_test.cpp,
+// tests/e2e/
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "io/attempt_spec.h"
+#include "scheduler/expected.h"
+#include "scheduler/types.h"
+
+namespace sluice::io {
+
+struct CheckRequest {
+  uint64_t id = 0;
+  std::string path;
+  scheduler::OutputKind kind = scheduler::OutputKind::kFile;
+  ValueType value_type = ValueType::kString;
+};
+struct CheckReply {
+  uint64_t id = 0;
+  bool ok = false;
+  int crashed_signal = 0;
+  int64_t bytes = 0;
+  uint32_t mode = 0;
+  scheduler::Hash128 content;
+  std::string value;
+  std::string description;
+  std::string error;
+};
+
+[[nodiscard]] std::string encode(const CheckRequest& request);
+[[nodiscard]] std::string encode(const CheckReply& reply);
+[[nodiscard]] Expected<CheckRequest> decode_check_request(std::string_view text);
+[[nodiscard]] Expected<CheckReply> decode_check_reply(std::string_view text);
+
+// For `file` and `value`, and the hash of all kinds: no HDF5 needed. Used by sluice-h5, and by
+// tests.
+[[nodiscard]] CheckReply check_plain(const CheckRequest& request);
+// The text of a value file as its type; an Error says what was found.
+[[nodiscard]] Expected<std::string> check_value_text(std::string_view text, ValueType type);
+
+}  // namespace sluice::io

@@ -1,0 +1,63 @@
+// Files behind an interface, with a faulty fake: append-only and atomic writes as the journal and
+// the run directory need them. The fake loses unsynced bytes on `crash()`, fills up at a byte
+// count, and fails the n-th call, by seed. File objects: one owner. Test: tests/io/files_test.cpp
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scheduler/expected.h"
+
+namespace sluice::io {
+
+class File {
+ public:
+  virtual ~File() = default;
+  virtual Status append(
+      std::string_view bytes) = 0;  // all of it, or an Error (then some of it may be there)
+  virtual Status sync() = 0;        // fdatasync
+  virtual Status truncate(uint64_t length) = 0;
+};
+
+class Files {
+ public:
+  virtual ~Files() = default;
+  enum class Open : uint8_t { kCreateNew, kAppend };
+  virtual Expected<std::unique_ptr<File>> open(const std::filesystem::path& path, Open how) = 0;
+  virtual Expected<std::string> read(const std::filesystem::path& path) = 0;
+  // Temporary name, fsync, rename, fsync of the folder.
+  virtual Status replace(const std::filesystem::path& path, std::string_view content) = 0;
+  // rename(2) and fsync of the target's folder; makes the target's folders.
+  virtual Status rename(const std::filesystem::path& from, const std::filesystem::path& to) = 0;
+  virtual Status remove(const std::filesystem::path& path) = 0;  // no error if absent
+};
+
+[[nodiscard]] Files& real_files();
+
+// In memory. `capacity` bytes at most (ENOSPC after). crash(): what was not synced is lost.
+class FakeFiles final : public Files {
+ public:
+  FakeFiles();
+  ~FakeFiles() override;
+  Expected<std::unique_ptr<File>> open(const std::filesystem::path& path, Open how) override;
+  Expected<std::string> read(const std::filesystem::path& path) override;
+  Status replace(const std::filesystem::path& path, std::string_view content) override;
+  Status rename(const std::filesystem::path& from, const std::filesystem::path& to) override;
+  Status remove(const std::filesystem::path& path) override;
+
+  void set_capacity(uint64_t bytes);
+  void fail_call(uint64_t nth);  // counts append, sync, replace, rename
+  void crash();
+
+ private:
+  struct State;
+  std::shared_ptr<State>
+      state_;  // files outlive their owner's moves; shared with the open File objects
+};
+
+}  // namespace sluice::io

@@ -1,0 +1,148 @@
+// The journal: lasting facts of a run, in the order in which the core applied them.
+// `journal.<epoch>.jsonl`, one JSON object a line; its last member is "sum": the low 64 bits, as 16
+// hex digits, of XXH3-64 over the line's bytes before
+// `,"sum"`. Version 1. Records ("t"): run (first: version, run uuid, epoch, spec hash, time, host,
+// previous segment and the length at which it was taken over), worker, done, durable, attempt,
+// skipped, removed, sync, end.
+//
+// Any prefix is a consistent state. A line that is torn or whose sum is wrong ends the reading of
+// that segment: what follows is cut (in a taken-over segment: ignored) and a message says at which
+// byte and how many records were kept. Readers ignore record kinds and members they do not know.
+//
+// The writer appends with write(2) at once; fdatasync and a sync record at most every 200 ms or 1
+// MiB, done by whoever calls sync(). Results recorded after the last sync record are suspect: a
+// reader marks them so, resume hashes them again. Writer: the I/O thread only. Reader: anyone.
+// Test: tests/io/journal_test.cpp
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io/files.h"
+#include "scheduler/event.h"
+#include "scheduler/expected.h"
+
+namespace sluice::io {
+
+namespace record {
+
+struct Run {
+  int version = 1;
+  std::string run_uuid;
+  uint32_t epoch = 1;
+  std::string spec_hash;
+  std::string host;
+  int64_t unix_time_ms = 0;
+  uint64_t previous_length = 0;  // bytes of the previous segment that count
+  size_t instances = 0;
+  std::vector<std::pair<std::string, std::string>> params;
+};
+struct Worker {
+  uint32_t worker = 0;
+  std::string state;  // joined, lost, silent, alive
+  std::string host;
+  scheduler::Resources resources;
+};
+struct Output {
+  std::string name;
+  scheduler::Hash128 content;
+  int64_t bytes = 0;
+  bool is_value = false;
+  std::string value;
+};
+struct DoneRecord {
+  std::string task, item;
+  scheduler::AttemptId attempt;
+  scheduler::Hash128 key;
+  std::vector<Output> outputs;
+  scheduler::Usage usage;
+  uint32_t worker = 0;
+  int64_t unix_time_ms = 0;
+};
+struct Durable {  // written before the rename
+  std::string task, item, output;
+  std::string path;       // relative to the run directory, final
+  std::string temporary;  // relative: a resume completes the rename if only this one exists
+  scheduler::Hash128 content;
+  int64_t bytes = 0;
+};
+struct Attempt {  // ended without success
+  std::string task, item;
+  scheduler::AttemptId attempt;
+  std::string cause;
+  int32_t exit_code = 0, signal = 0;
+  std::string detail, stderr_tail;
+  bool final = false;
+  uint32_t worker = 0;
+  scheduler::Usage usage;
+  int64_t unix_time_ms = 0;
+};
+struct Skipped {
+  std::string task, item, because;  // label of the failed one
+};
+struct Removed {  // a saved intermediate was deleted
+  std::string task, item, output;
+};
+struct Sync {};
+struct End {
+  std::string outcome;  // done, failed, stopped, stuck, disk
+  int exit_code = 0;
+};
+
+}  // namespace record
+
+using Record =
+    std::variant<record::Run, record::Worker, record::DoneRecord, record::Durable, record::Attempt,
+                 record::Skipped, record::Removed, record::Sync, record::End>;
+
+[[nodiscard]] std::string encode_record(const Record& record);  // one line, with newline and sum
+[[nodiscard]] Expected<Record> decode_record(std::string_view line);
+
+class JournalWriter {
+ public:
+  // Creates the segment (it must not exist).
+  [[nodiscard]] static Expected<JournalWriter> create(Files& files,
+                                                      const std::filesystem::path& file);
+  Status append(
+      const Record& record);  // an Error (disk full) leaves the file cut back to whole records
+  Status sync();  // fdatasync, then a sync record; nothing if nothing was appended since
+  [[nodiscard]] uint64_t unsynced_bytes() const { return unsynced_bytes_; }
+  [[nodiscard]] uint64_t length() const { return length_; }
+  // ...
+ private:
+  explicit JournalWriter(std::unique_ptr<File> file) : file_(std::move(file)) {}
+  std::unique_ptr<File> file_;
+  uint64_t length_ = 0;
+  uint64_t unsynced_bytes_ = 0;
+};
+
+// What the segments of a run directory say, merged, by (task, item).
+struct JournalState {
+  struct InstanceFacts {
+    std::optional<record::DoneRecord> done;  // the last one
+    bool done_synced = false;
+    std::map<std::string, record::Durable>
+        durable;  // by output; erased by Removed and by a later done with other content
+    std::optional<record::Attempt> last_failure;  // after the last done
+    std::string skipped_because;
+  };
+  std::string run_uuid;
+  uint32_t epoch = 0;  // of the newest segment; 0: no journal
+  record::Run last_run;
+  std::optional<record::End> end;  // of the newest segment
+  std::map<std::pair<std::string, std::string>, InstanceFacts> instances;
+  std::vector<record::Worker> workers;    // of the newest segment, last state each
+  std::vector<record::Attempt> attempts;  // failures of the newest segment, in order
+  int64_t first_time_ms = 0, last_time_ms = 0;
+  uint64_t newest_length = 0;         // bytes of the newest segment that were good
+  std::vector<std::string> messages;  // what was cut and why
+};
+[[nodiscard]] Expected<JournalState> read_journal(const std::filesystem::path& run_directory);
+
+}  // namespace sluice::io

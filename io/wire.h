@@ -1,0 +1,117 @@
+// The codec of messages and of the trace, little-endian, version 1:
+//
+//   integers   unsigned LEB128; signed ones zigzag first        ids      as integers (none = 2^32 -
+//   1) string     length, bytes                                     bool     one byte Hash128    16
+//   bytes, high then low, each little-endian       vector   length, elements variant    index,
+//   members in the order of the struct
+//
+// A message is one byte of kind (MessageKind), then its members. Decoding never trusts the bytes: a
+// short or impossible message gives an Error, not a crash (fuzzed in tests/io/wire_test.cpp). Pure
+// functions, any thread.
+#pragma once
+
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "io/attempt_spec.h"
+#include "io/transport.h"
+#include "scheduler/decision.h"
+#include "scheduler/event.h"
+#include "scheduler/expected.h"
+#include "scheduler/graph.h"
+
+namespace sluice::io {
+
+namespace message {
+
+// worker -> rank 0, first message
+struct Hello {
+  std::string host;        // host name
+  std::string node_key;    // equal for workers that share node memory (boot id + /dev/shm device)
+  std::string store_path;  // where its objects are, for hard links on one node
+  scheduler::Resources resources;
+  int64_t store_budget_bytes = 0;
+};
+// rank 0 -> worker, answer to Hello, and again when a peer joins
+struct Peer {
+  scheduler::WorkerId worker;
+  std::string node_key;
+  std::string store_path;
+};
+struct Welcome {
+  std::string run_uuid;
+  std::string run_directory;  // absolute
+  uint32_t epoch = 0;
+  std::vector<Peer> peers;
+};
+// rank 0 -> worker
+struct Start {
+  scheduler::decision::StartAttempt decision;
+  scheduler::Resources request;
+  scheduler::Duration timeout;
+  scheduler::Duration grace;
+  AttemptSpec spec;
+  std::vector<std::string>
+      durable_paths;  // per decision.inputs: path relative to the run directory if source is none
+};
+struct TakeBack {
+  scheduler::AttemptId attempt;
+};
+struct Stop {
+  scheduler::AttemptId attempt;
+};
+struct Save {
+  scheduler::ObjectId object;
+  scheduler::AttemptId save;
+  std::string temporary_path;  // relative to the run directory
+};
+struct Drop {
+  scheduler::ObjectId object;
+};
+struct Leave {};
+// worker -> rank 0
+struct Report {
+  scheduler::Event event;
+};
+struct Left {};
+struct Ping {};  // either way: I am alive
+// worker -> rank 0: something went wrong here that people should read (once per cause, not per
+// task)
+struct Log {
+  uint8_t level = 0;  // 0 info, 1 warn, 2 error
+  std::string text;
+};
+// worker -> worker: send me bytes [offset, offset + length) of this object
+struct FetchRequest {
+  scheduler::ObjectId object;
+  int64_t offset = 0;
+  int64_t length = 0;
+};
+// worker -> worker, on Channel::kBulk. total_bytes < 0: I do not have it.
+struct FetchChunk {
+  scheduler::ObjectId object;
+  int64_t offset = 0;
+  int64_t total_bytes = 0;
+  uint32_t mode = 0;  // permission bits of the file
+  std::vector<std::byte> data;
+};
+
+}  // namespace message
+
+using Message = std::variant<message::Hello, message::Welcome, message::Peer, message::Start,
+                             message::TakeBack, message::Stop, message::Save, message::Drop,
+                             message::Leave, message::Report, message::Left, message::Ping,
+                             message::Log, message::FetchRequest, message::FetchChunk>;
+
+[[nodiscard]] Bytes encode(const Message& message);
+[[nodiscard]] Expected<Message> decode(std::span<const std::byte> bytes);
+
+// For the trace and the journal's readers.
+[[nodiscard]] Bytes encode_event(const scheduler::Event& event);
+[[nodiscard]] Expected<scheduler::Event> decode_event(std::span<const std::byte> bytes);
+[[nodiscard]] Bytes encode_graph(const scheduler::Graph& graph);
+[[nodiscard]] Expected<scheduler::Graph> decode_graph(std::span<const std::byte> bytes);
+
+}  // namespace sluice::io

@@ -1,0 +1,194 @@
+// The agent: all that a worker decides, as a pure machine. It owns the worker's cores, so it alone
+// turns "4 cores" into core numbers, and it never runs more than it owns whatever the core
+// believes.
+//
+//   worker_rank --- apply(now, input) ---> effects to carry out, reports to send
+//
+// **Life of an attempt here.** Queued (arrival order; inputs are fetched while it waits) -> all
+// inputs present: Staging (its directory is made) -> Staged -> the first queued attempts whose
+// request fits get concrete cores, in order (an attempt that does not fit yet is not overtaken) ->
+// Launching/Running -> exited 0: Checking (outputs verified, sealed, hashed) -> AttemptFinished;
+// the cores are free again as soon as the process is gone, not after the check. A timeout sends the
+// stop signal, then SIGKILL after the task's grace.
+//
+// One owner, one thread. Test: tests/scheduler/agent_test.cpp
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "scheduler/decision.h"
+#include "scheduler/event.h"
+#include "scheduler/slots.h"
+
+namespace sluice::scheduler {
+
+namespace input {
+
+// -- from rank 0
+// -----------------------------------------------------------------------------------------------------
+struct Start {
+  decision::StartAttempt decision;
+  Resources request;
+  Duration timeout;  // 0: none
+  Duration grace;
+  std::vector<OutputKind> outputs;
+};
+struct TakeBack {
+  AttemptId attempt;
+};
+struct Stop {
+  AttemptId attempt;
+};
+struct Save {
+  ObjectId object;
+  AttemptId save;
+  Destination destination = Destination::kResults;
+};
+struct Drop {
+  ObjectId object;
+};
+// The run has ended: kill what runs, give everything back, then effect::Leave.
+struct Leave {};
+
+// -- from this worker's own effects
+// ----------------------------------------------------------------------------------
+struct Fetched {
+  ObjectId object;
+};
+struct FetchFailed {
+  ObjectId object;
+  std::string reason;
+};
+struct Staged {
+  AttemptId attempt;
+};
+struct StageFailed {
+  AttemptId attempt;
+  Cause cause = Cause::kStaging;  // or kDisk
+  std::string reason;
+};
+// The process could not be started (no such program, not executable, no processes left).
+struct StartFailed {
+  AttemptId attempt;
+  std::string reason;
+};
+struct Exited {
+  AttemptId attempt;
+  int32_t exit_code = 0;
+  int32_t signal = 0;  // 0: exited by itself
+  Usage usage;
+  std::string stderr_tail;
+};
+// Every output was verified, sealed and hashed.
+struct Checked {
+  AttemptId attempt;
+  std::vector<OutputReport> outputs;
+};
+struct CheckFailed {
+  AttemptId attempt;
+  Cause cause = Cause::kOutput;  // or kDisk
+  std::string reason;
+};
+struct Saved {
+  ObjectId object;
+  AttemptId save;
+};
+struct SaveFailed {
+  ObjectId object;
+  AttemptId save;
+  std::string reason;
+};
+struct Tick {};
+
+}  // namespace input
+
+using AgentInput =
+    std::variant<input::Start, input::TakeBack, input::Stop, input::Save, input::Drop, input::Leave,
+                 input::Fetched, input::FetchFailed, input::Staged, input::StageFailed,
+                 input::StartFailed, input::Exited, input::Checked, input::CheckFailed,
+                 input::Saved, input::SaveFailed, input::Tick>;
+
+namespace effect {
+
+// Bring the object into this worker's store; from a worker (perhaps on this node: hard link) or, if
+// `source` is none, use the durable file in the run directory in place. Answer Fetched or
+// FetchFailed.
+struct Fetch {
+  ObjectId object;
+  WorkerId source;
+};
+// Make the attempt's directory with its inputs linked. Answer Staged or StageFailed.
+struct Stage {
+  AttemptId attempt;
+};
+// Start the process on these cores. Answer StartFailed or Exited.
+struct Launch {
+  AttemptId attempt;
+  std::vector<int32_t> cores;  // indexes into the worker's core list
+};
+struct Signal {
+  AttemptId attempt;
+  bool kill = false;  // false: the stop signal (SIGTERM to the process group); true: SIGKILL to
+                      // every descendant
+};
+// Verify, seal and hash the outputs. Answer Checked or CheckFailed.
+struct Check {
+  AttemptId attempt;
+};
+// The attempt's directory may go (`failed`: keep a copy for people).
+struct Clean {
+  AttemptId attempt;
+  bool failed = false;
+};
+struct SaveObject {
+  ObjectId object;
+  AttemptId save;
+  Destination destination = Destination::kResults;
+};
+struct RemoveObject {
+  ObjectId object;
+};
+struct Report {
+  Event event;  // to rank 0's core
+};
+// Nothing is left here: the worker may end.
+struct Left {};
+
+}  // namespace effect
+
+using Effect = std::variant<effect::Fetch, effect::Stage, effect::Launch, effect::Signal,
+                            effect::Check, effect::Clean, effect::SaveObject, effect::RemoveObject,
+                            effect::Report, effect::Left>;
+
+struct AgentOptions {
+  WorkerId worker;
+  Resources resources;
+  Duration heartbeat = milliseconds(500);
+};
+
+class Agent {
+ public:
+  explicit Agent(const AgentOptions& options);
+  ~Agent();
+  Agent(Agent&&) noexcept;
+  Agent& operator=(Agent&&) noexcept;
+
+  void apply(Instant now, const AgentInput& input, std::vector<Effect>& out);
+  // When Tick must come at the latest (timeouts, kill after grace, heartbeats).
+  [[nodiscard]] Instant next_deadline() const;
+  [[nodiscard]] size_t attempts() const;  // known and not reported yet
+  [[nodiscard]] size_t running() const;
+  [[nodiscard]] const Slots& slots() const;
+  void check_invariants() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace sluice::scheduler

@@ -1,0 +1,135 @@
+// Everything the core decides. The driver turns each into an effect: a message to a worker's agent,
+// a journal record, a rename, a line for people. Every decision about an attempt carries its
+// number. Values; the caller of Core owns the vector they are appended to. Test:
+// tests/scheduler/core_test.cpp
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "scheduler/event.h"
+#include "scheduler/types.h"
+
+namespace sluice::scheduler {
+
+// Where a saved object goes: results/ (leaf or keep) or objects/ (an intermediate that an orderly
+// stop made durable).
+enum class Destination : uint8_t { kResults, kObjects };
+
+// Where an attempt finds one of its input objects. `source` is a worker that holds a replica
+// (perhaps its own), or none: then the object is durable in the run directory. Values have no
+// place: their text travels with the message.
+struct InputPlace {
+  ObjectId object;
+  WorkerId source;
+  auto operator<=>(const InputPlace&) const = default;
+};
+
+enum class Outcome : uint8_t {
+  kAllDone,  // exit 0
+  kFailed,   // some instance failed or was skipped because of one: exit 1
+  kStopped,  // orderly stop, work is left: exit 4
+  kStuck,    // work is left that no worker can run (all suitable workers are lost): exit 4
+  kDisk,     // results could not be made durable: exit 3
+};
+
+namespace decision {
+
+// -- to a worker's agent
+// ---------------------------------------------------------------------------------------------
+
+struct StartAttempt {
+  WorkerId worker;
+  AttemptId attempt;
+  InstanceId instance;
+  RequestId request;
+  std::vector<InputPlace> inputs;  // distinct file and h5 objects, in order of first use
+  bool ahead = false;  // more than the worker's slots hold: waits there until one is free
+};
+// Give an attempt back if it has not started; else the agent says nothing more than its usual
+// reports.
+struct TakeBack {
+  WorkerId worker;
+  AttemptId attempt;
+};
+// Stop signal, grace, SIGKILL; answered by AttemptStopped, or by Finished/Failed if that came
+// first.
+struct StopAttempt {
+  WorkerId worker;
+  AttemptId attempt;
+};
+// Copy the object's bytes to the run directory under a temporary name made of `save`, fsync, answer
+// ObjectSaved.
+struct SaveObject {
+  WorkerId worker;
+  ObjectId object;
+  AttemptId save;
+  Destination destination = Destination::kResults;
+};
+// No one needs this replica any more.
+struct DropObject {
+  WorkerId worker;
+  ObjectId object;
+};
+
+// -- to rank 0's driver
+// ----------------------------------------------------------------------------------------------
+
+// Journal that the object is durable, rename it into place, then answer ObjectCommitted.
+struct CommitObject {
+  ObjectId object;
+  AttemptId save;
+  Destination destination = Destination::kResults;
+};
+// An intermediate in objects/ has no consumer left: remove the file.
+struct RemoveSaved {
+  ObjectId object;
+};
+// Journal: this instance is done under this key (attempt none: restored from the journal, nothing
+// to write).
+struct InstanceDone {
+  InstanceId instance;
+  AttemptId attempt;
+  Hash128 key;
+  std::vector<OutputReport> outputs;
+  Usage usage;
+  WorkerId worker;
+};
+// Journal: an attempt ended without success; `final`: no attempt is left, the instance has failed.
+struct AttemptEnded {
+  InstanceId instance;
+  event::AttemptFailed report;
+  bool final = false;
+};
+// The instance cannot run because `because` failed or was skipped.
+struct InstanceSkipped {
+  InstanceId instance;
+  InstanceId because;
+};
+// A worker is silent or back; lost is the driver's own event echoed so that people are told once.
+enum class WorkerState : uint8_t { kSilent, kAlive, kLost };
+struct WorkerChanged {
+  WorkerId worker;
+  WorkerState state = WorkerState::kAlive;
+};
+// A recomputed output has other bytes than before; the first content id is kept.
+struct NotReproducible {
+  ObjectId object;
+  Hash128 before;
+  Hash128 now;
+};
+// The run has ended; nothing follows. All workers may be told to leave.
+struct RunEnded {
+  Outcome outcome = Outcome::kAllDone;
+};
+
+}  // namespace decision
+
+using Decision = std::variant<decision::StartAttempt, decision::TakeBack, decision::StopAttempt,
+                              decision::SaveObject, decision::DropObject, decision::CommitObject,
+                              decision::RemoveSaved, decision::InstanceDone, decision::AttemptEnded,
+                              decision::InstanceSkipped, decision::WorkerChanged,
+                              decision::NotReproducible, decision::RunEnded>;
+
+}  // namespace sluice::scheduler

@@ -1,0 +1,143 @@
+// The pipeline as the scheduler sees it: immutable tasks, instances, objects and groups in flat
+// arrays indexed by id.
+//
+//   task  --has-->  instances (contiguous ids)  --each has-->  objects (contiguous ids, one per
+//   output) object --feeds--> groups --feed--> instances
+//
+// A *group* is (producer task, shared key values): the objects that a set of consumers sees through
+// one input. A join of A producers and B consumers costs |A| + |B| through its group's counter, not
+// |A| × |B|. Commands, files and texts are not here: they are io's (io/pipeline.h), parallel arrays
+// by the same ids. Built once by GraphBuilder, then shared read-only by any thread. Test:
+// tests/scheduler/graph_test.cpp
+#pragma once
+
+#include <array>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "scheduler/resources.h"
+#include "scheduler/types.h"
+
+namespace sluice::scheduler {
+
+enum class OutputKind : uint8_t { kFile, kH5, kValue };
+
+// Why an attempt did not succeed. `kLost`: its worker went; not charged to the instance until three
+// were lost.
+enum class Cause : uint8_t {
+  kExit,
+  kSignal,
+  kTimeout,
+  kOom,
+  kLost,
+  kOutput,
+  kSetup,
+  kStart,
+  kStaging,
+  kDisk
+};
+constexpr size_t kCauseCount = 10;
+[[nodiscard]] const char* cause_name(Cause cause);  // "exit", "signal", ...
+
+struct OutputSpec {
+  std::string name;
+  OutputKind kind = OutputKind::kFile;
+  bool result = false;  // leaf or `keep: true`: published into results/; values are always durable
+                        // (in the journal)
+};
+
+// How many more attempts a cause allows; 0: none. kLost is not here: see kLostAttemptsMax in
+// core.h.
+struct RetryPolicy {
+  std::array<uint8_t, kCauseCount> max{};
+  std::vector<int32_t> exit_codes;  // kExit: only these codes are tried again; empty: all
+};
+
+enum class OnFailure : uint8_t { kStop, kContinue, kIgnore };
+
+struct TaskSpec {
+  std::string name;
+  RequestId request;
+  int32_t priority = 0;  // higher first
+  OnFailure on_failure = OnFailure::kContinue;
+  RetryPolicy retry;
+  Duration timeout;              // 0: none
+  Duration grace = seconds(10);  // between the stop signal and SIGKILL
+  Duration expected;             // typical duration of an attempt, 0: unknown (taken as 1 s)
+  std::vector<OutputSpec> outputs;
+  InstanceId first_instance;
+  uint32_t instance_count = 0;
+  ObjectId first_object;
+};
+
+class Graph {
+ public:
+  [[nodiscard]] size_t task_count() const { return tasks_.size(); }
+  [[nodiscard]] size_t instance_count() const { return instance_task_.size(); }
+  [[nodiscard]] size_t object_count() const { return object_instance_.size(); }
+  [[nodiscard]] size_t group_count() const { return group_objects_begin_.size() - 1; }
+  [[nodiscard]] const TaskSpec& task(TaskId id) const { return tasks_[id.index()]; }
+  [[nodiscard]] std::span<const TaskSpec> tasks() const { return tasks_; }
+  [[nodiscard]] const RequestTable& requests() const { return requests_; }
+  [[nodiscard]] std::span<const Limit> limits() const { return limits_; }
+
+  [[nodiscard]] TaskId task_of(InstanceId id) const { return instance_task_[id.index()]; }
+  [[nodiscard]] uint32_t item_of(InstanceId id) const {
+    return id.value - task(task_of(id)).first_instance.value;
+  }
+  [[nodiscard]] Hash128 static_key(InstanceId id) const { return static_keys_[id.index()]; }
+  [[nodiscard]] InstanceId instance(TaskId id, uint32_t item) const {
+    return InstanceId(task(id).first_instance.value + item);
+  }
+  [[nodiscard]] InstanceId producer(ObjectId id) const { return object_instance_[id.index()]; }
+  [[nodiscard]] ObjectId object(InstanceId id, size_t output) const;
+  [[nodiscard]] const OutputSpec& output(ObjectId id) const;
+  [[nodiscard]] size_t output_index(ObjectId id) const;
+
+  // Groups an instance reads, in the order of its task's inputs.
+  [[nodiscard]] std::span<const GroupId> inputs(InstanceId id) const;
+  [[nodiscard]] std::span<const ObjectId> group_objects(GroupId id) const;
+  [[nodiscard]] std::span<const InstanceId> group_consumers(GroupId id) const;
+  [[nodiscard]] std::span<const GroupId> object_groups(ObjectId id) const;
+
+ private:
+  friend class GraphBuilder;
+  friend struct GraphCodec;  // io/wire: the trace carries the graph
+  std::vector<TaskSpec> tasks_;
+  RequestTable requests_;
+  std::vector<Limit> limits_;
+  std::vector<TaskId> instance_task_;
+  std::vector<Hash128> static_keys_;
+  std::vector<InstanceId> object_instance_;
+  // CSR: x_begin_[i] .. x_begin_[i + 1] is i's range in x_
+  std::vector<uint32_t> inputs_begin_{0};
+  std::vector<GroupId> inputs_;
+  std::vector<uint32_t> group_objects_begin_{0};
+  std::vector<ObjectId> group_objects_;
+  std::vector<uint32_t> group_consumers_begin_{0};
+  std::vector<InstanceId> group_consumers_;
+  std::vector<uint32_t> object_groups_begin_{0};
+  std::vector<GroupId> object_groups_;
+};
+
+// Add tasks first (producers may come in any order), then groups, then build(). Consumers see their
+// groups in the order in which the groups were added, so add a task's inputs in their declared
+// order. build() asserts that there is no cycle: the spec reader has reported it to the user
+// before.
+class GraphBuilder {
+ public:
+  RequestId request(const Request& request) { return graph_.requests_.intern(request); }
+  LimitId limit(std::string name, Amount total);
+  // `keys`: one static key per item (an instance each). Fills first_instance, instance_count,
+  // first_object.
+  TaskId task(TaskSpec spec, std::span<const Hash128> keys);
+  GroupId group(std::span<const ObjectId> objects, std::span<const InstanceId> consumers);
+  [[nodiscard]] const Graph& so_far() const { return graph_; }
+  [[nodiscard]] Graph build();
+
+ private:
+  Graph graph_;
+};
+
+}  // namespace sluice::scheduler

@@ -1,0 +1,21 @@
+// What a driver may set of the core. Values; part of the trace. Test: tests/scheduler/core_test.cpp
+#pragma once
+
+#include <cstdint>
+
+#include "scheduler/types.h"
+
+namespace sluice::scheduler {
+
+constexpr int kLostAttemptsMax = 3;
+
+struct CoreOptions {
+  uint32_t epoch = 1;
+  Duration silent_after = seconds(3);
+  Duration lost_after = seconds(30);
+  uint32_t failures_without_success_max =
+      20;  // a task with so many failures and no success is held: its rest is skipped
+  bool dispatch_ahead = true;
+};
+
+}  // namespace sluice::scheduler
