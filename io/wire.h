@@ -1,13 +1,19 @@
 // The codec of messages and of the trace, little-endian, version 1:
 //
-//   integers   unsigned LEB128; signed ones zigzag first        ids      as integers (none = 2^32 -
-//   1) string     length, bytes                                     bool     one byte Hash128    16
-//   bytes, high then low, each little-endian       vector   length, elements variant    index,
-//   members in the order of the struct
+//   integer    unsigned LEB128, at most 64 bits; a signed one zigzag first (0, -1, 1, -2 -> 0 1 2
+//   3) id         its integer (none = 2^32 - 1); AttemptId, Duration, Instant: their integer string
+//   length, bytes; a vector of bytes likewise bool       one byte, 0 or 1 enum       its integer
+//   Hash128    16 bytes: high then low, each little-endian
+//   vector     length, elements; a pair or an array: its elements
+//   struct     its members in declared order
+//   variant    index of the alternative (integer), then the alternative
 //
-// A message is one byte of kind (MessageKind), then its members. Decoding never trusts the bytes: a
-// short or impossible message gives an Error, not a crash (fuzzed in tests/io/wire_test.cpp). Pure
-// functions, any thread.
+// A message is its variant: one byte of kind, then its members. The graph (of the trace): limits,
+// requests, tasks with the static keys of their instances, groups with their objects and consumers.
+//
+// Decoding never trusts the bytes: a short or impossible message gives an Error, not a crash (tried
+// with truncations and random damage). Both ends are the same program, so there is no version in a
+// message. Pure functions, any thread. Test: tests/io/wire_test.cpp
 #pragma once
 
 #include <span>
