@@ -1,15 +1,19 @@
 // The agent: all that a worker decides, as a pure machine. It owns the worker's cores, so it alone
 // turns "4 cores" into core numbers, and it never runs more than it owns whatever the core
-// believes.
+// believes. It also knows which objects are in the worker's store, so each is fetched once.
 //
 //   worker_rank --- apply(now, input) ---> effects to carry out, reports to send
 //
 // **Life of an attempt here.** Queued (arrival order; inputs are fetched while it waits) -> all
 // inputs present: Staging (its directory is made) -> Staged -> the first queued attempts whose
-// request fits get concrete cores, in order (an attempt that does not fit yet is not overtaken) ->
-// Launching/Running -> exited 0: Checking (outputs verified, sealed, hashed) -> AttemptFinished;
-// the cores are free again as soon as the process is gone, not after the check. A timeout sends the
-// stop signal, then SIGKILL after the task's grace.
+// request fits get concrete cores, in order (a staged attempt that does not fit yet is not
+// overtaken; one that waits for its inputs is) -> Launching/Running -> exited 0: Checking (outputs
+// verified, sealed, hashed) -> AttemptFinished; the cores are free again as soon as the process is
+// gone, not after the check. A timeout sends the stop signal, then SIGKILL after the task's grace.
+//
+// **Life of an object here.** Fetched, or checked as an output -> held -> removed when the core
+// drops it, but not before the last live attempt that reads it and the last save of it have ended.
+// A durable file used in place is never held.
 //
 // One owner, one thread. Test: tests/scheduler/agent_test.cpp
 #pragma once
@@ -37,6 +41,9 @@ struct Start {
   Duration timeout;  // 0: none
   Duration grace;
   std::vector<OutputKind> outputs;
+  // Of output 0; those of an instance are contiguous. The agent holds the file and h5 ones as soon
+  // as they are checked.
+  ObjectId first_object;
 };
 struct TakeBack {
   AttemptId attempt;
@@ -140,7 +147,8 @@ struct Signal {
 struct Check {
   AttemptId attempt;
 };
-// The attempt's directory may go (`failed`: keep a copy for people).
+// The attempt is over here: its directory, if it has one yet, may go (`failed`: keep a copy for
+// people). Exactly once for every Start.
 struct Clean {
   AttemptId attempt;
   bool failed = false;
