@@ -1,18 +1,19 @@
 // Objects and attempt directories as files in the tiers of one worker. Layout of a store folder
 // (made 0700, in node memory: /dev/shm, else $TMPDIR; the second tier is always below $TMPDIR or
-// /tmp):
+// /tmp, its name ends in `.disk`):
 //
 //   sluice.<uid>.<owner pid>.<owner start time>.<mpi_rank>/
-//     o/<object>          sealed object, mode 0444 (0555 if executable)
+//     o/<object>          sealed object, mode 0444 (0555 if executable); `<object>.part`: arriving
 //     a/<attempt>/w/      the attempt's current directory, empty but for in/ and `as:` links
 //     a/<attempt>/w/in/<input>/<file>   links
 //     a/<attempt>/s/      script, list files: not visible as the program's own
-//     a/<attempt>/t/      the attempt's $TMPDIR
+//     a/<attempt>/t/      the attempt's $TMPDIR, always in the second tier
 //
-// Budget: objects and running attempts of the first tier are counted; above it new attempt
-// directories and fetched objects go to the second tier. Owner of the folder: the guard's pid and
-// start time, so that anyone can tell that it is orphaned. Used by the worker's I/O thread only
-// (sizes are read by the control thread through atomics). Test: tests/io/store_test.cpp
+// Budget: the bytes of the first tier's objects are counted; above it, or when the tier has no
+// space left, new attempt directories and fetched objects go to the second tier. Owner of the
+// folder: the guard's pid and start time, so that anyone can tell that it is orphaned. Used by the
+// worker's I/O thread only (the size is read by the control thread through an atomic).
+// Test: tests/io/store_test.cpp, tests/io/store_stage_test.cpp, tests/io/store_place_test.cpp
 #pragma once
 
 #include <atomic>
@@ -26,32 +27,40 @@
 #include <vector>
 
 #include "io/attempt_spec.h"
+#include "io/file_descriptor.h"
 #include "scheduler/expected.h"
 #include "scheduler/types.h"
 
 namespace sluice::io {
 
-// Half of min(cgroup limit, free memory), from /proc and both cgroup versions; and free space of
-// the tmpfs.
-[[nodiscard]] int64_t node_memory_budget_bytes(const std::filesystem::path& tmpfs);
+// Half of min(cgroup limit, free memory), from /proc and both cgroup versions, and no more than the
+// free space of the tmpfs (`tmpfs` or the nearest folder above it that exists).
+// SLUICE_NODE_MEMORY_BYTES overrides. `root`: where /proc and /sys are looked for, for tests.
+[[nodiscard]] int64_t node_memory_budget_bytes(const std::filesystem::path& tmpfs,
+                                               const std::filesystem::path& root = "/");
 
 struct StorePlace {
   std::filesystem::path memory;  // folder of the first tier, e.g. /dev/shm/sluice.0.123.456.1
   std::filesystem::path disk;    // folder of the second tier
 };
 // Names only, nothing is made: guard, launcher and rank compute the same place. SLUICE_NODE_MEMORY
-// and TMPDIR override.
+// and TMPDIR override. A /dev/shm that is missing, not writable or mounted noexec (outputs may be
+// programs) is not used.
 [[nodiscard]] StorePlace store_place(int64_t owner_pid, uint64_t owner_start_time, int mpi_rank);
 // Removes a store (both tiers). Never an error that matters: returns what could not be removed.
 [[nodiscard]] std::vector<std::string> remove_store(const StorePlace& place);
-// Stores on this node whose owner process is gone: removes them, returns how many.
+// This user's stores on this node whose owner process is gone: removes them, returns how many.
 size_t remove_orphaned_stores();
+// Field 22 of /proc/<pid>/stat: with the pid it names a process for good. 0: no such process.
+[[nodiscard]] uint64_t process_start_time(int64_t pid);
 
 // What the child process needs, made by Store::stage.
 struct StagedAttempt {
   std::vector<std::string> argv;
   std::vector<std::pair<std::string, std::string>> environment;  // additions, last wins
   std::string working_directory;
+  std::string stream_directory;           // for streams too long to be handed over in a message
+  std::vector<std::string> output_paths;  // by output: where it must be found after the attempt
 };
 
 struct SealedOutput {
@@ -61,33 +70,41 @@ struct SealedOutput {
 
 class Store {
  public:
+  // When the memory folder cannot be made, both tiers are below the disk folder.
   [[nodiscard]] static Expected<Store> create(const StorePlace& place, int64_t memory_budget_bytes);
+  Store(Store&&) noexcept = default;
+  Store& operator=(Store&&) noexcept = default;
 
-  // Makes the attempt's directory: links inputs (`input_paths`: for each file or h5 input file of
-  // the spec in order, the absolute path its link points at; entries for values are ignored),
-  // writes list files (x, x_ITEMS as TSV, JSON lines for gathered values), the script, and gives
-  // argv with every Piece resolved and IN_x, OUT_x, PIPELINE_DIR, TMPDIR set.
+  // Where the tiers really are: `memory` is what peers on the node need for link_from.
+  [[nodiscard]] const StorePlace& place() const { return place_; }
+
+  // Makes the attempt's directory: links inputs, writes list files (x, x_ITEMS as TSV, JSON lines
+  // for gathered values), the script, and gives argv with every Piece resolved and IN_x, OUT_x,
+  // PIPELINE_DIR, TMPDIR set. `input_paths` has one entry for each InputFile of the spec in order:
+  // the absolute path of its bytes; entries for values are ignored. A list makes no links: its list
+  // file holds these paths themselves.
   [[nodiscard]] Expected<StagedAttempt> stage(scheduler::AttemptId attempt, const AttemptSpec& spec,
                                               const std::vector<std::string>& input_paths);
   // Where output i of the attempt must be found after it ended.
   [[nodiscard]] std::filesystem::path output_path(scheduler::AttemptId attempt,
                                                   const AttemptSpec& spec, size_t i) const;
-  // Moves the checked output to its object path, read-only. An error for links, special files,
-  // directories.
+  // Moves the checked output to its object path, read-only. An error for a missing output (it says
+  // what is there instead), links, special files, directories.
   [[nodiscard]] Expected<SealedOutput> seal(scheduler::AttemptId attempt, const AttemptSpec& spec,
                                             size_t i);
   Status clean(scheduler::AttemptId attempt);  // removes the attempt's directory
   // Copies the attempt's working directory (no larger than `bytes_max`, inputs as links) to `to`,
-  // for failed/.
+  // for failed/. What was too large is named in `to`/LEFT_OUT.
   Status keep_failed(scheduler::AttemptId attempt, const std::filesystem::path& to,
                      int64_t bytes_max);
 
   [[nodiscard]] std::filesystem::path object_path(
       scheduler::ObjectId object) const;  // "" if not held
   [[nodiscard]] bool holds(scheduler::ObjectId object) const;
-  // A peer's object on the same node: hard link, or copy when that fails (other file system).
+  // A peer's object on the same node, in either of its tiers: hard link, or copy when that fails
+  // (other file system).
   Status link_from(scheduler::ObjectId object, const std::filesystem::path& peer_store_memory);
-  // A fetched object arrives in pieces; it is there after finish().
+  // A fetched object arrives in pieces, in any order; it is there after finish().
   Status begin_receive(scheduler::ObjectId object, int64_t bytes, uint32_t mode);
   Status write_piece(scheduler::ObjectId object, int64_t offset, std::span<const std::byte> bytes);
   Status finish_receive(scheduler::ObjectId object);
@@ -97,10 +114,10 @@ class Store {
                                                             int64_t& total_bytes,
                                                             uint32_t& mode) const;
   // Copy to `temporary` (its folders are made), fsync of file and folder: ready for rank 0's
-  // rename.
+  // rename. Writable by its owner as umask says: what is published is the user's.
   Status save(scheduler::ObjectId object, const std::filesystem::path& temporary) const;
   Status remove(scheduler::ObjectId object);
-  // Space of two files of the same store, peers' objects included.
+  // Bytes of the first tier's objects, arriving and linked ones included.
   [[nodiscard]] int64_t memory_bytes() const { return memory_bytes_->load(); }
 
  private:
@@ -108,11 +125,28 @@ class Store {
   struct Object {
     bool on_disk = false;
     int64_t bytes = 0;
-    bool receiving = false;
     uint32_t mode = 0444;
+    FileDescriptor arriving;  // open while the object is received
+    int64_t arrived_bytes = 0;
   };
+  [[nodiscard]] const std::filesystem::path& tier(bool on_disk) const {
+    return on_disk ? place_.disk : place_.memory;
+  }
   [[nodiscard]] std::filesystem::path path_of(scheduler::ObjectId object, bool on_disk) const;
+  [[nodiscard]] std::filesystem::path attempt_folder(scheduler::AttemptId attempt,
+                                                     bool on_disk) const;
+  [[nodiscard]] std::filesystem::path working_directory(scheduler::AttemptId attempt) const;
   [[nodiscard]] bool prefer_disk(int64_t more_bytes) const;
+  [[nodiscard]] const Object* find_sealed(scheduler::ObjectId object) const;
+  void add(scheduler::ObjectId object, Object entry);
+  void forget(scheduler::ObjectId object);
+  [[nodiscard]] Expected<StagedAttempt> stage_in(scheduler::AttemptId attempt,
+                                                 const AttemptSpec& spec,
+                                                 const std::vector<std::string>& input_paths,
+                                                 bool on_disk);
+  Status take_from(scheduler::ObjectId object, const std::filesystem::path& peer_object,
+                   bool on_disk);
+
   StorePlace place_;
   int64_t memory_budget_bytes_ = 0;
   std::unique_ptr<std::atomic<int64_t>> memory_bytes_ = std::make_unique<std::atomic<int64_t>>(0);

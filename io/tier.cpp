@@ -1,0 +1,230 @@
+#include "io/tier.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <vector>
+
+namespace sluice::io {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_control(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte < 0x20 || byte == 0x7F;
+}
+
+Status write_all(int fd, const char* data, size_t size, const fs::path& file) {
+  while (size > 0) {
+    const ssize_t count = ::write(fd, data, size);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return system_error("write", file, errno);
+    data += count;
+    size -= static_cast<size_t>(count);
+  }
+  return Done{};
+}
+
+Status copy_by_reading(int from, int to, const fs::path& from_path, const fs::path& to_path) {
+  std::vector<char> buffer(size_t{128} << 10U);
+  while (true) {
+    const ssize_t count = ::read(from, buffer.data(), buffer.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return system_error("read", from_path, errno);
+    if (count == 0) return Done{};
+    const Status written = write_all(to, buffer.data(), static_cast<size_t>(count), to_path);
+    if (!written) return written;
+  }
+}
+
+// The kernel copies where it can; it refuses between some file systems, on some kernels only after
+// the first piece, so reading and writing goes on from wherever the offsets are.
+Status copy_bytes(int from, int to, const fs::path& from_path, const fs::path& to_path) {
+  constexpr size_t kPieceBytes = size_t{64} << 20U;
+  while (true) {
+    const ssize_t count = ::copy_file_range(from, nullptr, to, nullptr, kPieceBytes, 0);
+    if (count > 0) continue;
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && (errno == ENOSPC || errno == EDQUOT)) {
+      return system_error("write", to_path, errno);
+    }
+    // 0 is the end, but also what a few file systems say for "cannot": reading finds out.
+    return copy_by_reading(from, to, from_path, to_path);
+  }
+}
+
+Status copy_into(int from, const fs::path& from_path, const fs::path& to, mode_t mode, Sync sync) {
+  Expected<FileDescriptor> out = open_file(to, O_WRONLY | O_CREAT | O_TRUNC, mode);
+  if (!out) return out.error();
+  const Status copied = copy_bytes(from, out->get(), from_path, to);
+  if (!copied) return copied;
+  if (sync == Sync::kFileAndFolder && ::fsync(out->get()) != 0) {
+    return system_error("fsync", to, errno);
+  }
+  return Done{};
+}
+
+// Directories that the user made unwritable cannot be emptied by others than root.
+void make_directories_writable(const fs::path& path) {
+  std::error_code ignored;
+  fs::permissions(path, fs::perms::owner_all, fs::perm_options::add, ignored);
+  fs::recursive_directory_iterator entry(path, ignored);
+  const fs::recursive_directory_iterator end;
+  while (!ignored && entry != end) {
+    std::error_code failed;
+    if (entry->symlink_status(failed).type() == fs::file_type::directory) {
+      fs::permissions(entry->path(), fs::perms::owner_all, fs::perm_options::add, failed);
+    }
+    entry.increment(ignored);
+  }
+}
+
+}  // namespace
+
+Error system_error(std::string_view verb, const fs::path& path, int code) {
+  std::string text = "cannot " + std::string(verb) + " '" + path.string() +
+                     "': " + std::generic_category().message(code);
+  if (code == ENOSPC) text += "; free space on that file system and run again";
+  if (code == EDQUOT) text += "; free some of your quota on that file system and run again";
+  return {std::move(text), code};
+}
+
+Status make_folder(const fs::path& folder) {
+  if (::mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST) return Done{};
+  if (errno != ENOENT) return system_error("make the folder", folder, errno);
+  std::error_code code;
+  fs::create_directories(folder.parent_path(), code);
+  if (code) return system_error("make the folder", folder.parent_path(), code.value());
+  if (::mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST) return Done{};
+  return system_error("make the folder", folder, errno);
+}
+
+Status make_new_folder(const fs::path& folder) {
+  if (::mkdir(folder.c_str(), 0700) == 0) return Done{};
+  return system_error("make the folder", folder, errno);
+}
+
+Status write_file(const fs::path& file, std::string_view content, mode_t mode) {
+  const Expected<FileDescriptor> out = open_file(file, O_WRONLY | O_CREAT | O_TRUNC, mode);
+  if (!out) return out.error();
+  return write_all(out->get(), content.data(), content.size(), file);
+}
+
+Status make_link(const std::string& target, const fs::path& link) {
+  if (::symlink(target.c_str(), link.c_str()) == 0) return Done{};
+  return system_error("make the link", link, errno);
+}
+
+Expected<FileDescriptor> open_file(const fs::path& file, int flags, mode_t mode) {
+  const int fd = ::open(file.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, mode);
+  if (fd >= 0) return FileDescriptor(fd);
+  return system_error((flags & O_CREAT) != 0 ? "create" : "open", file, errno);
+}
+
+Status write_at(int fd, std::span<const std::byte> bytes, int64_t offset, const fs::path& file) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::pwrite(fd, bytes.data(), bytes.size(), offset);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return system_error("write", file, errno);
+    bytes = bytes.subspan(static_cast<size_t>(count));
+    offset += count;
+  }
+  return Done{};
+}
+
+Status copy_file(const fs::path& from, const fs::path& to, mode_t mode, Sync sync) {
+  const Expected<FileDescriptor> in = open_file(from, O_RDONLY);
+  if (!in) return in.error();
+  const Status copied = copy_into(in->get(), from, to, mode, sync);
+  if (!copied) {
+    ::unlink(to.c_str());
+    return copied;
+  }
+  return sync == Sync::kNo ? Status(Done{}) : sync_folder(to.parent_path());
+}
+
+Status sync_folder(const fs::path& folder) {
+  const Expected<FileDescriptor> in = open_file(folder, O_RDONLY | O_DIRECTORY);
+  if (!in) return in.error();
+  // EINVAL: a file system without directory fsync, where there is nothing to wait for.
+  if (::fsync(in->get()) == 0 || errno == EINVAL) return Done{};
+  return system_error("fsync", folder, errno);
+}
+
+Status remove_tree(const fs::path& path) {
+  std::error_code code;
+  fs::remove_all(path, code);
+  if (!code) return Done{};
+  make_directories_writable(path);
+  fs::remove_all(path, code);
+  if (!code) return Done{};
+  return system_error("remove", path, code.value());
+}
+
+std::string kind_of_file(const fs::path& path) {
+  std::error_code code;
+  const fs::file_status status = fs::symlink_status(path, code);
+  switch (status.type()) {
+    case fs::file_type::regular:
+      return "a regular file";
+    case fs::file_type::directory:
+      return "a directory";
+    case fs::file_type::symlink:
+      return "a symbolic link to '" + fs::read_symlink(path, code).string() + "'";
+    case fs::file_type::fifo:
+      return "a named pipe";
+    case fs::file_type::socket:
+      return "a socket";
+    case fs::file_type::block:
+    case fs::file_type::character:
+      return "a device";
+    default:
+      return "nothing";
+  }
+}
+
+std::string what_a_folder_holds(const fs::path& folder) {
+  constexpr size_t kNamesMax = 10;
+  std::vector<std::string> names;
+  std::error_code code;
+  fs::directory_iterator entry(folder, code);
+  while (!code && entry != fs::directory_iterator()) {
+    names.push_back(one_line_name(entry->path().filename().string()));
+    entry.increment(code);
+  }
+  if (names.empty()) return "it is empty";
+  std::sort(names.begin(), names.end());
+  std::string text = "it holds: ";
+  for (size_t i = 0; i < std::min(names.size(), kNamesMax); ++i) {
+    text += (i == 0 ? "" : ", ") + names[i];
+  }
+  if (names.size() > kNamesMax) {
+    text += " and " + std::to_string(names.size() - kNamesMax) + " more";
+  }
+  return text;
+}
+
+std::string one_line_name(std::string_view name) {
+  if (std::none_of(name.begin(), name.end(), is_control)) return std::string(name);
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  std::string encoded;
+  for (const char c : name) {
+    if (!is_control(c) && c != '%') {
+      encoded += c;
+      continue;
+    }
+    const auto byte = static_cast<unsigned char>(c);
+    encoded += '%';
+    encoded += kDigits[byte >> 4U];
+    encoded += kDigits[byte & 0xFU];
+  }
+  return encoded;
+}
+
+}  // namespace sluice::io

@@ -1,0 +1,108 @@
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+#include "io/store.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace sluice;
+using sluice::test::ScopedVariable;
+using sluice::test::TemporaryFolder;
+using sluice::test::write_text;
+namespace fs = std::filesystem;
+
+TEST_CASE("store place: the names say owner and rank, and follow the two variables") {
+  const TemporaryFolder memory;
+  const TemporaryFolder disk;
+  const ScopedVariable first("SLUICE_NODE_MEMORY", memory.path());
+  const ScopedVariable second("TMPDIR", disk.path());
+  const std::string name = "sluice." + std::to_string(geteuid()) + ".123.456.7";
+  const io::StorePlace place = io::store_place(123, 456, 7);
+  CHECK(place.memory == memory.path() / name);
+  CHECK(place.disk == disk.path() / (name + ".disk"));
+}
+
+TEST_CASE("store place: both tiers can be below one folder") {
+  const TemporaryFolder folder;
+  const ScopedVariable first("SLUICE_NODE_MEMORY", folder.path());
+  const ScopedVariable second("TMPDIR", folder.path());
+  const io::StorePlace place = io::store_place(1, 2, 3);
+  CHECK(place.memory != place.disk);
+  CHECK(place.memory.parent_path() == place.disk.parent_path());
+}
+
+TEST_CASE("store place: a TMPDIR that does not exist is not used") {
+  const ScopedVariable variable("TMPDIR", "/does/not/exist");
+  CHECK(io::store_place(1, 2, 3).disk.parent_path() == "/tmp");
+}
+
+TEST_CASE("store place: a process's start time tells it from a later one with its pid") {
+  CHECK(io::process_start_time(getpid()) > 0);
+  CHECK(io::process_start_time(getpid()) == io::process_start_time(getpid()));
+  CHECK(io::process_start_time(999999999) == 0);
+}
+
+TEST_CASE("store place: remove_store takes both tiers, directories without permission included") {
+  const TemporaryFolder folder;
+  const io::StorePlace place{folder / "memory", folder / "disk"};
+  write_text(place.memory / "o/1", "x");
+  write_text(place.disk / "a/1/w/deep/file", "x");
+  ::chmod((place.disk / "a/1/w/deep").c_str(), 0500);
+  CHECK(io::remove_store(place).empty());
+  CHECK_FALSE(fs::exists(place.memory));
+  CHECK_FALSE(fs::exists(place.disk));
+  CHECK(io::remove_store(place).empty());
+}
+
+TEST_CASE("store place: only stores whose owner is gone are removed as orphans") {
+  const TemporaryFolder folder;
+  const ScopedVariable first("SLUICE_NODE_MEMORY", folder.path());
+  const ScopedVariable second("TMPDIR", folder.path());
+  const auto start = io::process_start_time(getpid());
+  const io::StorePlace alive = io::store_place(getpid(), start, 0);
+  const io::StorePlace reused_pid = io::store_place(getpid(), start + 1, 0);
+  const io::StorePlace dead = io::store_place(999999999, 5, 0);
+  const std::string uid = std::to_string(geteuid());
+  const fs::path other_user =
+      folder / ("sluice." + std::to_string(geteuid() + 1) + ".999999999.5.0");
+  const fs::path other_name = folder / ("sluice." + uid + ".999999999.5");
+  for (const fs::path& path : {alive.memory, alive.disk, reused_pid.memory, dead.memory, dead.disk,
+                               other_user, other_name}) {
+    write_text(path / "o/1", "x");
+  }
+  fs::create_directory_symlink(alive.memory, folder / ("sluice." + uid + ".999999998.5.0"));
+
+  CHECK(io::remove_orphaned_stores() == 2);
+  CHECK(fs::exists(alive.memory / "o/1"));
+  CHECK(fs::exists(alive.disk / "o/1"));
+  CHECK_FALSE(fs::exists(reused_pid.memory));
+  CHECK_FALSE(fs::exists(dead.memory));
+  CHECK_FALSE(fs::exists(dead.disk));
+  CHECK(fs::exists(other_user));
+  CHECK(fs::exists(other_name));
+}
+
+TEST_CASE("store place: the memory budget is half of what group and node leave") {
+  const TemporaryFolder root;
+  constexpr int64_t kMebibyte = 1LL << 20U;  // small, so that no disk is too full for the test
+  write_text(root / "proc/meminfo", "MemTotal: 99 kB\nMemAvailable: 16384 kB\n");
+
+  SUBCASE("no control group: half of the free memory") {
+    CHECK(io::node_memory_budget_bytes("/", root.path()) == 8 * kMebibyte);
+  }
+  SUBCASE("version 2: the smallest limit on the way up counts") {
+    write_text(root / "proc/self/cgroup", "0::/job/step\n");
+    write_text(root / "sys/fs/cgroup/job/step/memory.max", "max\n");
+    write_text(root / "sys/fs/cgroup/job/memory.max", "1048576\n");
+    CHECK(io::node_memory_budget_bytes("/", root.path()) == kMebibyte / 2);
+  }
+  SUBCASE("version 1") {
+    write_text(root / "proc/self/cgroup", "9:cpuset:/a\n4:cpu,memory:/job\n0::/\n");
+    write_text(root / "sys/fs/cgroup/memory/job/memory.limit_in_bytes", "2097152\n");
+    write_text(root / "sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    CHECK(io::node_memory_budget_bytes("/", root.path()) == kMebibyte);
+  }
+  SUBCASE("the variable overrides") {
+    const ScopedVariable variable("SLUICE_NODE_MEMORY_BYTES", "12345");
+    CHECK(io::node_memory_budget_bytes("/", root.path()) == 12345);
+  }
+}
