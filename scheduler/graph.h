@@ -71,6 +71,25 @@ struct TaskSpec {
   ObjectId first_object;
 };
 
+// A run of consecutive ids, for range-for.
+template <class IdType>
+struct Ids {
+  uint32_t first = 0;
+  uint32_t last = 0;  // one past the end
+  struct Iterator {
+    uint32_t at;
+    IdType operator*() const { return IdType(at); }
+    Iterator& operator++() {
+      ++at;
+      return *this;
+    }
+    bool operator!=(const Iterator& other) const { return at != other.at; }
+  };
+  [[nodiscard]] Iterator begin() const { return {first}; }
+  [[nodiscard]] Iterator end() const { return {last}; }
+  [[nodiscard]] size_t size() const { return last - first; }
+};
+
 class Graph {
  public:
   [[nodiscard]] size_t task_count() const { return tasks_.size(); }
@@ -92,6 +111,7 @@ class Graph {
   }
   [[nodiscard]] InstanceId producer(ObjectId id) const { return object_instance_[id.index()]; }
   [[nodiscard]] ObjectId object(InstanceId id, size_t output) const;
+  [[nodiscard]] Ids<ObjectId> objects_of(InstanceId id) const;  // one per output, in order
   [[nodiscard]] const OutputSpec& output(ObjectId id) const;
   [[nodiscard]] size_t output_index(ObjectId id) const;
 
@@ -104,6 +124,12 @@ class Graph {
  private:
   friend class GraphBuilder;
   friend struct GraphCodec;  // io/wire: the trace carries the graph
+  template <class Value>
+  static std::span<const Value> row(const std::vector<uint32_t>& begin,
+                                    const std::vector<Value>& values, size_t index) {
+    return std::span<const Value>(values).subspan(begin[index], begin[index + 1] - begin[index]);
+  }
+
   std::vector<TaskSpec> tasks_;
   RequestTable requests_;
   std::vector<Limit> limits_;

@@ -60,6 +60,7 @@ class RequestTable {
 
  private:
   std::vector<Request> requests_;
+  std::vector<RequestId> sorted_;  // by value, so that interning is a binary search
 };
 
 }  // namespace sluice::scheduler
