@@ -1,6 +1,7 @@
 // Files behind an interface, with a faulty fake: append-only and atomic writes as the journal and
-// the run directory need them. The fake loses unsynced bytes on `crash()`, fills up at a byte
-// count, and fails the n-th call, by seed. File objects: one owner. Test: tests/io/files_test.cpp
+// the run directory need them. Errors name the file, what the system said, and what to do. The fake
+// loses unsynced bytes on `crash()`, fills up at a byte count, and fails the n-th call. File
+// objects: one owner; real_files(): any thread. Test: tests/io/files_test.cpp
 #pragma once
 
 #include <cstdint>
@@ -35,11 +36,18 @@ class Files {
   // rename(2) and fsync of the target's folder; makes the target's folders.
   virtual Status rename(const std::filesystem::path& from, const std::filesystem::path& to) = 0;
   virtual Status remove(const std::filesystem::path& path) = 0;  // no error if absent
+  // link(2): a second name for a file. EEXIST if the target is there: of several, one wins.
+  virtual Status link(const std::filesystem::path& from, const std::filesystem::path& to) = 0;
+  // Size of a regular file; ENOENT if absent, EINVAL if it is something else.
+  virtual Expected<uint64_t> size(const std::filesystem::path& path) = 0;
+  // Names of a folder's entries, sorted; none if the folder is absent.
+  virtual Expected<std::vector<std::string>> list(const std::filesystem::path& folder) = 0;
 };
 
 [[nodiscard]] Files& real_files();
 
-// In memory. `capacity` bytes at most (ENOSPC after). crash(): what was not synced is lost.
+// In memory. `capacity` bytes at most: a write over it is cut there and gives ENOSPC. A failed call
+// gives EIO, a failed append leaves half of its bytes. crash(): what was not synced is lost.
 class FakeFiles final : public Files {
  public:
   FakeFiles();
@@ -49,9 +57,12 @@ class FakeFiles final : public Files {
   Status replace(const std::filesystem::path& path, std::string_view content) override;
   Status rename(const std::filesystem::path& from, const std::filesystem::path& to) override;
   Status remove(const std::filesystem::path& path) override;
+  Status link(const std::filesystem::path& from, const std::filesystem::path& to) override;
+  Expected<uint64_t> size(const std::filesystem::path& path) override;
+  Expected<std::vector<std::string>> list(const std::filesystem::path& folder) override;
 
   void set_capacity(uint64_t bytes);
-  void fail_call(uint64_t nth);  // counts append, sync, replace, rename
+  void fail_call(uint64_t nth);  // from 1, from now on; counts append, sync, replace, rename, link
   void crash();
 
  private:
