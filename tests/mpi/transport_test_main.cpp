@@ -1,0 +1,188 @@
+// The transport between real ranks. Run by tests/mpi/run.sh:
+//   contract         the contract test, for 3 ranks or more
+//   death VICTIM     rank VICTIM dies by SIGKILL in the middle of the traffic, the others go on
+//   profile EXPECTED the session's profile is EXPECTED, and rank and size are those of the launcher
+// Exit code 0 and "rank N: ok" when all holds.
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/mpi_session.h"
+#include "io/transport_mpi.h"
+#include "tests/io/transport_contract.h"
+#include "tests/mpi/stopwatch.h"
+
+namespace {
+
+using sluice::io::Bytes;
+using sluice::io::Channel;
+using sluice::io::MpiSession;
+using sluice::io::MpiTransport;
+using sluice::scheduler::WorkerId;
+namespace contract = sluice::io::contract;
+using sluice::test::Stopwatch;
+
+constexpr double kDeadlineSeconds = 60;
+constexpr auto kBarrierLimit = sluice::scheduler::seconds(60);
+
+int report(const MpiSession& session, const contract::Problems& problems) {
+  for (const std::string& problem : problems) {
+    std::fprintf(stderr, "rank %d: %s\n", session.mpi_rank(), problem.c_str());
+  }
+  if (problems.empty()) std::printf("rank %d: ok\n", session.mpi_rank());
+  return problems.empty() ? 0 : 1;
+}
+
+int run_contract(MpiSession& session) {
+  MpiTransport transport(session);
+  contract::Problems problems;
+  for (const auto& make_end :
+       {contract::make<contract::OrderedEnd>, contract::make<contract::UrgentEnd>,
+        contract::make<contract::ForgetEnd>}) {
+    const Stopwatch watch;
+    const auto found =
+        contract::run({&transport}, make_end, [&] { return watch.seconds() > kDeadlineSeconds; });
+    problems.insert(problems.end(), found.begin(), found.end());
+    if (!session.barrier(kBarrierLimit)) problems.push_back("a rank did not reach the barrier");
+  }
+  return report(session, problems);
+}
+
+// Every rank keeps a few requests (small, control) at every other; each is answered by 3 MiB of
+// bulk. A rank that says nothing for kSilentSeconds is taken for dead.
+class Traffic {
+ public:
+  Traffic(MpiTransport& transport, size_t victim)
+      : transport_(transport), victim_(victim), answers_(transport.size(), 0) {}
+
+  void ask_all() {
+    for (size_t peer = 0; peer < transport_.size(); ++peer) {
+      for (int i = 0; peer != transport_.self().index() && i < kInFlight; ++i) ask(WorkerId(peer));
+    }
+  }
+  // Until each survivor has answered enough after the victim's death.
+  bool serve() {
+    Stopwatch since_victim;
+    const Stopwatch whole;
+    while (!finished() && whole.seconds() < kDeadlineSeconds) {
+      transport_.poll(
+          [&](WorkerId from, Channel channel, std::span<const std::byte> bytes) {
+            if (from.index() == victim_) since_victim = Stopwatch();
+            handle(from, channel, bytes.size());
+          },
+          16);
+      if (!forgotten_ && transport_.self().index() != victim_ &&
+          since_victim.seconds() > kSilentSeconds)
+        forget_victim();
+    }
+    return finished();
+  }
+  [[nodiscard]] size_t pending() const { return transport_.pending(); }
+
+ private:
+  static constexpr int kInFlight = 3;
+  static constexpr size_t kAnswersBeforeDeath = 30;
+  static constexpr size_t kAnswersAfterDeath = 50;
+  static constexpr double kSilentSeconds = 0.5;
+
+  void ask(WorkerId peer) { transport_.send(peer, Channel::kControl, Bytes(8)); }
+  void handle(WorkerId from, Channel channel, size_t size) {
+    if (channel == Channel::kControl) {
+      if (size == 1) ++goodbyes_;
+      if (size == 8) transport_.send(from, Channel::kBulk, Bytes(3U << 20U));
+      return;
+    }
+    ++answers_[from.index()];
+    if (transport_.self().index() == victim_ && answers_[from.index()] == kAnswersBeforeDeath) {
+      std::raise(SIGKILL);
+    }
+    if (!enough(from.index())) ask(from);
+    if (forgotten_) say_goodbye();
+  }
+  void forget_victim() {
+    forgotten_ = true;
+    transport_.forget(WorkerId(victim_));
+    answers_.assign(answers_.size(), 0);
+    // In flight before, or stopped because they had enough.
+    for (size_t peer = 0; peer < answers_.size(); ++peer) {
+      if (is_survivor_peer(peer)) ask(WorkerId(peer));
+    }
+  }
+  [[nodiscard]] bool is_survivor_peer(size_t peer) const {
+    return peer != victim_ && peer != transport_.self().index();
+  }
+  [[nodiscard]] bool enough(size_t peer) const {
+    return forgotten_ && answers_[peer] >= kAnswersAfterDeath;
+  }
+  void say_goodbye() {
+    if (said_) return;
+    for (size_t peer = 0; peer < answers_.size(); ++peer) {
+      if (is_survivor_peer(peer) && !enough(peer)) return;
+    }
+    said_ = true;
+    for (size_t peer = 0; peer < answers_.size(); ++peer) {
+      if (is_survivor_peer(peer)) transport_.send(WorkerId(peer), Channel::kControl, Bytes(1));
+    }
+  }
+  [[nodiscard]] bool finished() const {
+    return said_ && goodbyes_ == transport_.size() - 2 && transport_.pending() == 0;
+  }
+
+  MpiTransport& transport_;
+  size_t victim_;
+  std::vector<size_t> answers_;
+  size_t goodbyes_ = 0;
+  bool forgotten_ = false;
+  bool said_ = false;
+};
+
+int run_death(MpiSession& session, size_t victim) {
+  MpiTransport transport(session);
+  Traffic traffic(transport, victim);
+  traffic.ask_all();
+  contract::Problems problems;
+  if (!traffic.serve()) problems.push_back("the survivors did not finish");
+  return report(session, problems);
+}
+
+int check_profile(const MpiSession& session, std::string_view expected) {
+  contract::Problems problems;
+  if (session.profile() != expected) {
+    problems.push_back("profile is '" + std::string(session.profile()) + "', expected '" +
+                       std::string(expected) + "'; " + session.profile_problem());
+  }
+  if (session.mpi_rank() != MpiSession::environment_rank()) {
+    problems.push_back("rank is not the launcher's");
+  }
+  if (session.node_rank() < 0 || session.node_size() > session.size()) {
+    problems.push_back("place on the node makes no sense");
+  }
+  return report(session, problems);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  if (words.empty()) {
+    std::fprintf(stderr, "usage: contract | death VICTIM | profile EXPECTED\n");
+    return 2;
+  }
+  if (const auto world = MpiSession::check_world(MpiSession::launched_by_mpi() ? 2 : 1); !world) {
+    std::fprintf(stderr, "%s\n", world.error().message.c_str());
+    return 3;
+  }
+  auto session = MpiSession::start();
+  if (!session) {
+    std::fprintf(stderr, "%s\n", session.error().message.c_str());
+    return 3;
+  }
+  int code = 2;
+  if (words[0] == "contract") code = run_contract(**session);
+  if (words[0] == "death" && words.size() == 2) code = run_death(**session, std::stoul(words[1]));
+  if (words[0] == "profile" && words.size() == 2) code = check_profile(**session, words[1]);
+  (*session)->leave(code);
+}
