@@ -1,0 +1,168 @@
+#!/bin/bash
+# Builds Sluice and runs its tests:
+#
+#   tests/run.sh [--only PATTERN] [--long] [--preset NAME] [--unit] [--werror]
+#
+#   --only PATTERN  suites whose name contains PATTERN (scheduler, io, e2e/quickstart, ...); when
+#                   none does, the doctest cases whose name contains it
+#   --long          also the slow scripts, and longer rounds: SLUICE_LONG=1 for every test
+#   --preset NAME   a preset of CMakePresets.json instead of `release`
+#   --unit          only the doctest binaries that need neither MPI nor the sluice binary
+#   --werror        warnings are errors
+#
+# A suite is a doctest binary (tests/<folder> is test_<folder>), or a script in tests/e2e,
+# tests/cluster or tests/tidy. A script with a line `# slow: why` runs only with --long, with
+# CI=true, or when --only names it. Logs: build/<preset>/test-logs. Missing packages are installed
+# where that is possible, see jobscripts/prepare.sh. The last line is `N passed, N failed,
+# N skipped`, in doctest cases and script checks. Exit status: 0, or 1 when anything failed.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
+. jobscripts/prepare.sh
+
+only='' preset=release unit=false werror=OFF
+while (($#)); do
+  case $1 in
+    --only) only=${2:?'--only needs a pattern'} && shift ;;
+    --preset) preset=${2:?'--preset needs a name'} && shift ;;
+    --long) export SLUICE_LONG=1 ;;
+    --unit) unit=true ;;
+    --werror) werror=ON ;;
+    *) echo "error: '$1' is no option of tests/run.sh: see the head of that file" >&2 && exit 2 ;;
+  esac
+  shift
+done
+
+build=$PWD/build/$preset
+logs=$build/test-logs
+export SLUICE_BUILD=$build
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+passed=0 failed=0 skipped=0
+
+finish() {
+  echo "$passed passed, $failed failed, $skipped skipped"
+  ((failed == 0)) && exit 0
+  exit 1
+}
+
+# report SUITE PASSED FAILED SKIPPED SECONDS LOG: one line, and the log's end after a failure.
+report() {
+  passed=$((passed + $2)) failed=$((failed + $3)) skipped=$((skipped + $4))
+  printf '%-28s %4d passed %3d failed %3d skipped %6.1f s\n' "$1" "$2" "$3" "$4" "$5"
+  if (($3 > 0)); then
+    tail -n 60 "$6" | sed 's/^/    /'
+    echo "    (all of it: $6)"
+  fi
+}
+
+seconds_since() { awk -v from="$1" -v to="$EPOCHREALTIME" 'BEGIN {print to - from}'; }
+
+# ---------------------------------------------------------------- build
+
+unit_targets() {
+  ninja -C "$build" -t targets all | sed -n 's/^\(test_[a-z0-9_]*\): phony$/\1/p' |
+    grep -vE '^test_(main|mpi.*)$'
+}
+
+build_everything() {
+  local targets=()
+  cmake --preset "$preset" -DSLUICE_TESTS=ON -DSLUICE_WERROR="$werror" || return 1
+  if $unit; then mapfile -t targets < <(unit_targets); fi
+  ninja -C "$build" "${targets[@]}"
+}
+
+prepare build tests || { failed=1 && finish; }
+mkdir -p "$logs"
+started=$EPOCHREALTIME
+if ! build_everything >"$logs/build.log" 2>&1; then
+  report build 0 1 0 "$(seconds_since "$started")" "$logs/build.log"
+  finish
+fi
+printf 'built preset %s in %.0f s\n' "$preset" "$(seconds_since "$started")"
+
+# ---------------------------------------------------------------- suites
+
+# doctest_counts LOG: passed failed skipped. Every rank of an MPI test prints a summary: the worst
+# counts. No summary at all is a crash.
+doctest_counts() {
+  sed -nE 's/.*test cases: *[0-9]+ \| *([0-9]+) passed \| *([0-9]+) failed \| *([0-9]+) skipped.*/\1 \2 \3/p' "$1" |
+    awk '{if (NR == 1 || $1 < p) p = $1; if ($2 > f) f = $2; s = $3}
+         END {if (NR == 0) print "0 1 0"; else print p, f, s}'
+}
+
+# run_doctest SUITE COMMAND...: the suite's cases, or those that --only names.
+run_doctest() {
+  local suite=$1 log=$logs/${1//\//-}.log filter=() status=0 started=$EPOCHREALTIME p f s
+  shift
+  if [[ -n $only && $cases_by_name == true ]]; then filter=(--test-case="*$only*"); fi
+  timeout -k 10 "${test_timeout_s:-300}" "$@" --no-colors=true "${filter[@]}" \
+    >"$log" 2>&1 </dev/null || status=$?
+  read -r p f s < <(doctest_counts "$log")
+  if ((status != 0 && f == 0)); then
+    f=1
+    echo "the binary left with status $status$([[ $status == 124 ]] && echo ' (time limit)')" >>"$log"
+  fi
+  if ((${#filter[@]})); then s=0; fi
+  report "$suite" "$p" "$f" "$s" "$(seconds_since "$started")" "$log"
+}
+
+run_script() {
+  local script=$1 suite=${1#tests/} status=0 started=$EPOCHREALTIME log p f s
+  suite=${suite%.sh}
+  log=$logs/${suite//\//-}.log
+  export CHECK_RESULTS=$log.results
+  : >"$CHECK_RESULTS"
+  timeout -k 10 900 bash "$script" >"$log" 2>&1 </dev/null || status=$?
+  read -r p f s < <(awk '{n[$1]++} END {print n["pass"] + 0, n["fail"] + 0, n["skip"] + 0}' "$CHECK_RESULTS")
+  if ((status != 0 && f == 0)); then
+    f=1
+    echo "the script left with status $status$([[ $status == 124 ]] && echo ' (time limit)')" >>"$log"
+  fi
+  report "$suite" "$p" "$f" "$s" "$(seconds_since "$started")" "$log"
+  sed -n 's/^skip  /    skipped: /p' "$log"
+}
+
+script_is_slow() { grep -q '^# slow: ' "$1" && [[ ${SLUICE_LONG:-} != 1 && ${CI:-} != true ]]; }
+
+# The suites of this build, as `name TAB path`.
+list_suites() {
+  local path name
+  for path in "$build"/tests/test_*; do
+    name=${path##*/test_}
+    [[ -f $path && -x $path ]] || continue
+    if [[ $name == mpi* ]] && $unit; then continue; fi
+    printf '%s\t%s\n' "$name" "$path"
+  done
+  if $unit || [[ ! -x $build/sluice ]]; then return; fi
+  for path in tests/tidy/*.sh tests/e2e/*.sh tests/cluster/*.sh; do
+    [[ -f $path ]] || continue
+    name=${path#tests/}
+    printf '%s\t%s\n' "${name%.sh}" "$path"
+  done
+}
+
+mapfile -t suites < <(list_suites)
+cases_by_name=false
+if [[ -n $only ]] && ! printf '%s\n' "${suites[@]%%$'\t'*}" | grep -qF -- "$only"; then
+  cases_by_name=true
+fi
+
+for suite in "${suites[@]}"; do
+  name=${suite%%$'\t'*} path=${suite#*$'\t'}
+  if [[ -n $only && $cases_by_name == false && $name != *"$only"* ]]; then continue; fi
+  case $name,$path in
+    *.sh)
+      if $cases_by_name || { [[ -z $only ]] && script_is_slow "$path"; }; then continue; fi
+      run_script "$path"
+      ;;
+    mpi*)
+      for ranks in 2 4; do run_doctest "$name-$ranks-ranks" mpirun --bind-to none -n $ranks "$path"; done
+      ;;
+    *) run_doctest "$name" "$path" ;;
+  esac
+done
+
+if ((passed + failed + skipped == 0)); then
+  echo "error: no test of preset '$preset' matches '$only'" >&2
+  failed=1
+fi
+finish
