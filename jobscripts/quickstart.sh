@@ -33,7 +33,9 @@ explain() {
   tail -n 25 "$log" >&2
   exit 3
 }
-cmake --preset release -DSLUICE_TESTS=OFF >"$log" 2>&1 || explain
+if [[ ! -f build/release/build.ninja ]]; then
+  cmake --preset release -DSLUICE_TESTS=OFF >"$log" 2>&1 || explain
+fi
 if ! ninja -C build/release -n sluice sluice-h5 | grep -q 'no work to do'; then
   echo "building Sluice in build/release (some minutes, once; progress: $log)" >&2
   cmake --build --preset release --target sluice sluice-h5 >>"$log" 2>&1 || explain

@@ -9,8 +9,8 @@ mapfile -t headers < <(find scheduler io engine tests/support -name '*.h' -o -na
 flags=$(grep -ohE -- '(-isystem |-I)[^ "]+' "${build:?}/compile_commands.json" | sort -u | tr '\n' ' ')
 
 compile_alone() {
+  # shellcheck disable=SC2086
   printf '#include "%s"\n#include "%s"\n' "$1" "$1" |
-    # shellcheck disable=SC2086
     ${CXX:-g++} -std=c++20 -fsyntax-only -Wall -Wextra -Wshadow -Wconversion -Werror -I. $2 -x c++ - 2>&1 ||
     echo "$1 does not compile alone"
 }
