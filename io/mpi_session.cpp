@@ -165,6 +165,7 @@ struct MpiSession::State {
   int size = 1;
   int node_rank = 0;
   int node_size = 1;
+  int node_leader = 0;
   bool survives = false;
   bool detached = false;
   std::string problem;
@@ -179,6 +180,8 @@ struct MpiSession::State {
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
     MPI_Comm_rank(node, &node_rank);
     MPI_Comm_size(node, &node_size);
+    node_leader = rank;
+    MPI_Bcast(&node_leader, 1, MPI_INT, 0, node);
     MPI_Comm_free(&node);
     for (MPI_Comm& channel : channels) {
       MPI_Comm_dup(MPI_COMM_WORLD, &channel);
@@ -240,6 +243,7 @@ Expected<std::unique_ptr<MpiSession>> MpiSession::start() {
 int MpiSession::mpi_rank() const { return state_->rank; }
 size_t MpiSession::size() const { return static_cast<size_t>(state_->size); }
 int MpiSession::node_rank() const { return state_->node_rank; }
+int MpiSession::node_leader() const { return state_->node_leader; }
 size_t MpiSession::node_size() const { return static_cast<size_t>(state_->node_size); }
 bool MpiSession::survives() const { return state_->survives; }
 std::string_view MpiSession::profile() const { return state_->survives ? "survive" : "fast"; }

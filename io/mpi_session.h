@@ -39,6 +39,7 @@ class MpiSession {
   [[nodiscard]] size_t size() const;
   [[nodiscard]] int node_rank() const;             // among the ranks of this node
   [[nodiscard]] size_t node_size() const;          // how many those are
+  [[nodiscard]] int node_leader() const;           // mpi_rank of the lowest rank of this node
   [[nodiscard]] bool survives() const;             // of a rank's death
   [[nodiscard]] std::string_view profile() const;  // "survive" or "fast"
   // Why a lost rank would end the run although nobody asked for "fast"; "" if there is nothing to

@@ -142,6 +142,8 @@ inline constexpr auto kMembers<m::Save> =
 template <>
 inline constexpr auto kMembers<m::Drop> = std::tuple{&m::Drop::object};
 template <>
+inline constexpr auto kMembers<m::PeerLost> = std::tuple{&m::PeerLost::worker};
+template <>
 inline constexpr auto kMembers<m::Leave> = std::tuple{};
 template <>
 inline constexpr auto kMembers<m::Report> = std::tuple{&m::Report::event};

@@ -104,12 +104,17 @@ struct FetchChunk {
   std::vector<std::byte> data;
 };
 
+// rank 0 -> workers: that worker is gone for good; nothing it still says counts
+struct PeerLost {
+  scheduler::WorkerId worker;
+};
+
 }  // namespace message
 
 using Message = std::variant<message::Hello, message::Welcome, message::Peer, message::Start,
                              message::TakeBack, message::Stop, message::Save, message::Drop,
                              message::Leave, message::Report, message::Left, message::Ping,
-                             message::Log, message::FetchRequest, message::FetchChunk>;
+                             message::Log, message::FetchRequest, message::FetchChunk, message::PeerLost>;
 
 [[nodiscard]] Bytes encode(const Message& message);
 [[nodiscard]] Expected<Message> decode(std::span<const std::byte> bytes);

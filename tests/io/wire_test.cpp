@@ -103,6 +103,7 @@ std::vector<Message> all_messages() {
       m::Save{s::ObjectId(3), attempt, "results/.tmp/1"},
       m::Drop{s::ObjectId(3)},
       m::Leave{},
+      m::PeerLost{s::WorkerId(9)},
       m::Left{},
       m::Ping{},
       m::Log{2, "the disk is full"},
