@@ -7,11 +7,11 @@
 #                   none does, the doctest cases whose name contains it
 #   --long          also the slow scripts, and longer rounds: SLUICE_LONG=1 for every test
 #   --preset NAME   a preset of CMakePresets.json instead of `release`
-#   --unit          only the doctest binaries that need neither MPI nor the sluice binary
+#   --unit          only the doctest binaries: no script, and nothing is built that only scripts need
 #   --werror        warnings are errors
 #
-# A suite is a doctest binary (tests/<folder> is test_<folder>), or a script in tests/e2e,
-# tests/cluster or tests/tidy. A script with a line `# slow: why` runs only with --long, with
+# A suite is a doctest binary (tests/<folder> is test_<folder>), or a script in tests/tidy, tests/mpi,
+# tests/e2e or tests/cluster that sources tests/support/check.sh. A script with a line `# slow: why` runs only with --long, with
 # CI=true, or when --only names it. Logs: build/<preset>/test-logs. Missing packages are installed
 # where that is possible, see jobscripts/prepare.sh. The last line is `N passed, N failed,
 # N skipped`, in doctest cases and script checks. Exit status: 0, or 1 when anything failed.
@@ -35,7 +35,6 @@ done
 build=$PWD/build/$preset
 logs=$build/test-logs
 export SLUICE_BUILD=$build
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 passed=0 failed=0 skipped=0
 
 finish() {
@@ -60,7 +59,7 @@ seconds_since() { awk -v from="$1" -v to="$EPOCHREALTIME" 'BEGIN {print to - fro
 
 unit_targets() {
   ninja -C "$build" -t targets all | sed -n 's/^\(test_[a-z0-9_]*\): phony$/\1/p' |
-    grep -vE '^test_(main|mpi.*)$'
+    grep -v '^test_main$'
 }
 
 build_everything() {
@@ -81,21 +80,17 @@ printf 'built preset %s in %.0f s\n' "$preset" "$(seconds_since "$started")"
 
 # ---------------------------------------------------------------- suites
 
-# doctest_counts LOG: passed failed skipped. Every rank of an MPI test prints a summary: the worst
-# counts. No summary at all is a crash.
+# doctest_counts LOG: passed failed skipped. No summary at all is a crash.
 doctest_counts() {
   sed -nE 's/.*test cases: *[0-9]+ \| *([0-9]+) passed \| *([0-9]+) failed \| *([0-9]+) skipped.*/\1 \2 \3/p' "$1" |
-    awk '{if (NR == 1 || $1 < p) p = $1; if ($2 > f) f = $2; s = $3}
-         END {if (NR == 0) print "0 1 0"; else print p, f, s}'
+    awk '{counts = $0} END {print NR ? counts : "0 1 0"}'
 }
 
-# run_doctest SUITE COMMAND...: the suite's cases, or those that --only names.
+# run_doctest SUITE BINARY: the suite's cases, or those that --only names.
 run_doctest() {
-  local suite=$1 log=$logs/${1//\//-}.log filter=() status=0 started=$EPOCHREALTIME p f s
-  shift
+  local suite=$1 log=$logs/$1.log filter=() status=0 started=$EPOCHREALTIME p f s
   if [[ -n $only && $cases_by_name == true ]]; then filter=(--test-case="*$only*"); fi
-  timeout -k 10 "${test_timeout_s:-300}" "$@" --no-colors=true "${filter[@]}" \
-    >"$log" 2>&1 </dev/null || status=$?
+  timeout -k 10 300 "$2" --no-colors=true "${filter[@]}" >"$log" 2>&1 </dev/null || status=$?
   read -r p f s < <(doctest_counts "$log")
   if ((status != 0 && f == 0)); then
     f=1
@@ -121,6 +116,8 @@ run_script() {
   sed -n 's/^skip  /    skipped: /p' "$log"
 }
 
+# Helpers lie beside the suites: a suite is a script that counts checks.
+script_is_suite() { grep -qE '^\. .*support/check\.sh' "$1"; }
 script_is_slow() { grep -q '^# slow: ' "$1" && [[ ${SLUICE_LONG:-} != 1 && ${CI:-} != true ]]; }
 
 # The suites of this build, as `name TAB path`.
@@ -129,12 +126,11 @@ list_suites() {
   for path in "$build"/tests/test_*; do
     name=${path##*/test_}
     [[ -f $path && -x $path ]] || continue
-    if [[ $name == mpi* ]] && $unit; then continue; fi
     printf '%s\t%s\n' "$name" "$path"
   done
   if $unit || [[ ! -x $build/sluice ]]; then return; fi
-  for path in tests/tidy/*.sh tests/e2e/*.sh tests/cluster/*.sh; do
-    [[ -f $path ]] || continue
+  for path in tests/{tidy,mpi,e2e,cluster}/*.sh; do
+    script_is_suite "$path" || continue
     name=${path#tests/}
     printf '%s\t%s\n' "${name%.sh}" "$path"
   done
@@ -153,9 +149,6 @@ for suite in "${suites[@]}"; do
     *.sh)
       if $cases_by_name || { [[ -z $only ]] && script_is_slow "$path"; }; then continue; fi
       run_script "$path"
-      ;;
-    mpi*)
-      for ranks in 2 4; do run_doctest "$name-$ranks-ranks" mpirun --bind-to none -n $ranks "$path"; done
       ;;
     *) run_doctest "$name" "$path" ;;
   esac
