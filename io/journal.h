@@ -1,27 +1,44 @@
 // The journal: lasting facts of a run, in the order in which the core applied them.
-// `journal.<epoch>.jsonl`, one JSON object a line; its last member is "sum": the low 64 bits, as 16
-// hex digits, of XXH3-64 over the line's bytes before
-// `,"sum"`. Version 1. Records ("t"): run (first: version, run uuid, epoch, spec hash, time, host,
-// previous segment and the length at which it was taken over), worker, done, durable, attempt,
-// skipped, removed, sync, end.
+// `journal.<epoch>.jsonl`, one JSON object a line; its last member is "sum": XXH3-64, as 16 hex
+// digits, of the line's bytes before `,"sum"`. Version 1. "t" is the record's kind:
+//
+//   run      version uuid epoch previous_epoch previous_length spec_hash host time instances params
+//   worker   worker state host cpus memory
+//   done     task item attempt key worker time wall_ns cpu_ns memory_peak
+//            out: [{name content bytes} | {name content bytes value}]
+//   durable  task item output path temporary content bytes    (before the file's rename)
+//   attempt  task item attempt cause exit_code signal detail stderr final worker time wall_ns ...
+//   skipped  task item because
+//   removed  task item output
+//   sync     (what is above it is on the disk)
+//   end      outcome exit_code
+//
+// Hashes are 32 hex digits, attempts "<epoch>.<number>", times milliseconds since 1970. Members
+// that are zero, empty or false may be absent. A text that is not UTF-8 is written as hex digits
+// under its name with "_hex" behind it.
 //
 // Any prefix is a consistent state. A line that is torn or whose sum is wrong ends the reading of
-// that segment: what follows is cut (in a taken-over segment: ignored) and a message says at which
-// byte and how many records were kept. Readers ignore record kinds and members they do not know.
+// that segment: what follows is cut, and a message says at which byte and how many records were
+// kept. A takeover's run record says which segment it continues (0: the next older one) and at
+// which length: what a stalled writer adds behind that is not read. Readers ignore record kinds and
+// members they do not know; a greater version is an error.
 //
 // The writer appends with write(2) at once; fdatasync and a sync record at most every 200 ms or 1
 // MiB, done by whoever calls sync(). Results recorded after the last sync record are suspect: a
 // reader marks them so, resume hashes them again. Writer: the I/O thread only. Reader: anyone.
-// Test: tests/io/journal_test.cpp
+// Test: tests/io/journal_test.cpp, tests/io/journal_read_test.cpp
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <map>
+#include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "io/files.h"
@@ -39,7 +56,8 @@ struct Run {
   std::string spec_hash;
   std::string host;
   int64_t unix_time_ms = 0;
-  uint64_t previous_length = 0;  // bytes of the previous segment that count
+  uint32_t previous_epoch = 0;   // segment that this one continues; 0: the next older one
+  uint64_t previous_length = 0;  // bytes of it that count
   size_t instances = 0;
   std::vector<std::pair<std::string, std::string>> params;
 };
@@ -94,12 +112,15 @@ struct End {
   std::string outcome;  // done, failed, stopped, stuck, disk
   int exit_code = 0;
 };
+struct Unknown {  // a kind that a later version wrote: readers go on
+  std::string kind;
+};
 
 }  // namespace record
 
 using Record =
     std::variant<record::Run, record::Worker, record::DoneRecord, record::Durable, record::Attempt,
-                 record::Skipped, record::Removed, record::Sync, record::End>;
+                 record::Skipped, record::Removed, record::Sync, record::End, record::Unknown>;
 
 [[nodiscard]] std::string encode_record(const Record& record);  // one line, with newline and sum
 [[nodiscard]] Expected<Record> decode_record(std::string_view line);
@@ -114,9 +135,10 @@ class JournalWriter {
   Status sync();  // fdatasync, then a sync record; nothing if nothing was appended since
   [[nodiscard]] uint64_t unsynced_bytes() const { return unsynced_bytes_; }
   [[nodiscard]] uint64_t length() const { return length_; }
-  // ...
+
  private:
   explicit JournalWriter(std::unique_ptr<File> file) : file_(std::move(file)) {}
+  Status append_line(const std::string& line);
   std::unique_ptr<File> file_;
   uint64_t length_ = 0;
   uint64_t unsynced_bytes_ = 0;
@@ -126,9 +148,10 @@ class JournalWriter {
 struct JournalState {
   struct InstanceFacts {
     std::optional<record::DoneRecord> done;  // the last one
-    bool done_synced = false;
+    bool done_synced = false;                // a sync record came after it
     std::map<std::string, record::Durable>
         durable;  // by output; erased by Removed and by a later done with other content
+    std::set<std::string> unsynced;  // outputs whose durable record no sync record came after
     std::optional<record::Attempt> last_failure;  // after the last done
     std::string skipped_because;
   };
@@ -144,5 +167,9 @@ struct JournalState {
   std::vector<std::string> messages;  // what was cut and why
 };
 [[nodiscard]] Expected<JournalState> read_journal(const std::filesystem::path& run_directory);
+[[nodiscard]] Expected<JournalState> read_journal(Files& files,
+                                                  const std::filesystem::path& run_directory);
+// Makes `run` the first record of the segment that continues what was read.
+void continue_from(const JournalState& state, record::Run& run);
 
 }  // namespace sluice::io

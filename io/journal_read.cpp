@@ -1,0 +1,450 @@
+// Reading the journal: one record from its line, one segment, and the chain of segments.
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "io/journal.h"
+#include "io/sources.h"
+
+namespace sluice::io {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr int kVersion = 1;
+constexpr std::string_view kSumMember = ",\"sum\":\"";
+constexpr size_t kSumDigits = 16;
+constexpr size_t kSumBytes = kSumMember.size() + kSumDigits + 2;  // with "}
+
+template <class T>
+bool parse_number(std::string_view text, T& number, int base = 10) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
+  return error == std::errc{} && end == text.data() + text.size();
+}
+
+std::string hex64(uint64_t v) {
+  std::array<char, kSumDigits> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), v, 16).ptr;
+  const auto length = static_cast<size_t>(end - digits.data());
+  return std::string(kSumDigits - length, '0') + std::string(digits.data(), length);
+}
+
+// Whether the line (without its newline) is whole: its last member is the sum of what is before it.
+Status check_sum(std::string_view line) {
+  if (line.size() < kSumBytes || !line.ends_with("\"}") ||
+      line.substr(line.size() - kSumBytes, kSumMember.size()) != kSumMember) {
+    return Error{"it does not end with its sum"};
+  }
+  const std::string_view digits = line.substr(line.size() - 2 - kSumDigits, kSumDigits);
+  const uint64_t expected = XXH3_64bits(line.data(), line.size() - kSumBytes);
+  uint64_t found = 0;
+  if (!parse_number(digits, found, 16)) return Error{"its sum is not 16 hex digits"};
+  if (found == expected) return Done{};
+  return Error{"its sum is " + std::string(digits) + ", expected " + hex64(expected)};
+}
+
+// Members of a JSON object; absent ones and ones of another type read as zero or empty, since a
+// later version may have written the record.
+class Members {
+ public:
+  explicit Members(const json& object) : object_(object) {}
+
+  [[nodiscard]] std::string text(const char* name) const {
+    if (const json* found = find(name); found != nullptr && found->is_string()) {
+      return found->get_ref<const std::string&>();
+    }
+    const json* hex = find((std::string(name) + "_hex").c_str());
+    return hex != nullptr && hex->is_string() ? from_hex_bytes(hex->get_ref<const std::string&>())
+                                              : "";
+  }
+  template <class T>
+  [[nodiscard]] T number(const char* name) const {
+    const json* found = find(name);
+    if (found == nullptr || !found->is_number_integer()) return T{};
+    if (found->is_number_unsigned()) return narrow<T>(found->get<uint64_t>());
+    return narrow<T>(found->get<int64_t>());
+  }
+  [[nodiscard]] bool flag(const char* name) const {
+    const json* found = find(name);
+    return found != nullptr && found->is_boolean() && found->get<bool>();
+  }
+  [[nodiscard]] bool has(const char* name) const { return find(name) != nullptr; }
+  [[nodiscard]] scheduler::Hash128 hash(const char* name) const {
+    const json* found = find(name);
+    if (found == nullptr || !found->is_string()) return {};
+    const auto parsed = from_hex(found->get_ref<const std::string&>());
+    return parsed.ok() ? *parsed : scheduler::Hash128{};
+  }
+  [[nodiscard]] scheduler::AttemptId attempt() const {
+    const std::string written = text("attempt");
+    const size_t dot = written.find('.');
+    uint32_t epoch = 0;
+    uint32_t number = 0;
+    if (dot == std::string::npos ||
+        !parse_number(std::string_view(written).substr(0, dot), epoch) ||
+        !parse_number(std::string_view(written).substr(dot + 1), number)) {
+      return {};
+    }
+    return scheduler::AttemptId::make(epoch, number);
+  }
+  [[nodiscard]] scheduler::Usage usage() const {
+    return {
+        {number<int64_t>("wall_ns")}, {number<int64_t>("cpu_ns")}, number<int64_t>("memory_peak")};
+  }
+  template <class F>
+  void each(const char* name, F&& function) const {
+    const json* found = find(name);
+    if (found == nullptr || !found->is_array()) return;
+    for (const json& element : *found) {
+      if (element.is_object()) function(Members(element));
+    }
+  }
+
+ private:
+  [[nodiscard]] const json* find(const char* name) const {
+    const auto found = object_.find(name);
+    return found == object_.end() ? nullptr : &*found;
+  }
+  template <class T, class Wide>
+  static T narrow(Wide wide) {
+    return std::in_range<T>(wide) ? static_cast<T>(wide) : T{};
+  }
+  static std::string from_hex_bytes(std::string_view digits) {
+    std::string bytes;
+    for (size_t i = 0; i + 1 < digits.size(); i += 2) {
+      unsigned char byte = 0;
+      if (!parse_number(digits.substr(i, 2), byte, 16)) return "";
+      bytes += static_cast<char>(byte);
+    }
+    return bytes;
+  }
+  const json& object_;
+};
+
+record::Run read_run(const Members& m) {
+  record::Run r;
+  r.version = m.number<int>("version");
+  r.run_uuid = m.text("uuid");
+  r.epoch = m.number<uint32_t>("epoch");
+  r.spec_hash = m.text("spec_hash");
+  r.host = m.text("host");
+  r.unix_time_ms = m.number<int64_t>("time");
+  r.previous_epoch = m.number<uint32_t>("previous_epoch");
+  r.previous_length = m.number<uint64_t>("previous_length");
+  r.instances = m.number<size_t>("instances");
+  m.each("params",
+         [&](const Members& p) { r.params.emplace_back(p.text("name"), p.text("value")); });
+  return r;
+}
+
+record::DoneRecord read_done(const Members& m) {
+  record::DoneRecord r;
+  r.task = m.text("task");
+  r.item = m.text("item");
+  r.attempt = m.attempt();
+  r.key = m.hash("key");
+  r.usage = m.usage();
+  r.worker = m.number<uint32_t>("worker");
+  r.unix_time_ms = m.number<int64_t>("time");
+  m.each("out", [&](const Members& o) {
+    r.outputs.push_back({o.text("name"), o.hash("content"), o.number<int64_t>("bytes"),
+                         o.has("value") || o.has("value_hex"), o.text("value")});
+  });
+  return r;
+}
+
+record::Durable read_durable(const Members& m) {
+  return {m.text("task"),      m.text("item"),    m.text("output"),          m.text("path"),
+          m.text("temporary"), m.hash("content"), m.number<int64_t>("bytes")};
+}
+
+record::Attempt read_attempt(const Members& m) {
+  record::Attempt r;
+  r.task = m.text("task");
+  r.item = m.text("item");
+  r.attempt = m.attempt();
+  r.cause = m.text("cause");
+  r.exit_code = m.number<int32_t>("exit_code");
+  r.signal = m.number<int32_t>("signal");
+  r.detail = m.text("detail");
+  r.stderr_tail = m.text("stderr");
+  r.final = m.flag("final");
+  r.worker = m.number<uint32_t>("worker");
+  r.usage = m.usage();
+  r.unix_time_ms = m.number<int64_t>("time");
+  return r;
+}
+
+Record read_record(const Members& m) {
+  const std::string kind = m.text("t");
+  if (kind == "done") return read_done(m);
+  if (kind == "durable") return read_durable(m);
+  if (kind == "sync") return record::Sync{};
+  if (kind == "attempt") return read_attempt(m);
+  if (kind == "skipped") return record::Skipped{m.text("task"), m.text("item"), m.text("because")};
+  if (kind == "removed") return record::Removed{m.text("task"), m.text("item"), m.text("output")};
+  if (kind == "run") return read_run(m);
+  if (kind == "end") return record::End{m.text("outcome"), m.number<int>("exit_code")};
+  if (kind == "worker") {
+    return record::Worker{m.number<uint32_t>("worker"),
+                          m.text("state"),
+                          m.text("host"),
+                          {m.number<int32_t>("cpus"), m.number<int64_t>("memory")}};
+  }
+  return record::Unknown{kind};
+}
+
+struct Segment {
+  uint32_t epoch = 0;
+  std::string name;
+  std::string content;
+  std::optional<record::Run> run;  // its first record, if it could be read
+};
+
+size_t line_end(std::string_view content, size_t begin) {
+  const size_t end = content.find('\n', begin);
+  return end == std::string_view::npos ? content.size() : end;
+}
+
+// The line is whole only with its newline: without, more of it was to come.
+Expected<Record> read_line(std::string_view content, size_t begin, size_t end) {
+  if (end == content.size()) return Error{"it is torn: its line has no end"};
+  return decode_record(content.substr(begin, end - begin));
+}
+
+std::optional<record::Run> first_run(const std::string& content) {
+  auto first = read_line(content, 0, line_end(content, 0));
+  if (!first.ok() || !std::holds_alternative<record::Run>(*first)) return {};
+  return std::get<record::Run>(std::move(*first));
+}
+
+uint32_t epoch_of(std::string_view name) {
+  constexpr std::string_view kPrefix = "journal.";
+  constexpr std::string_view kSuffix = ".jsonl";
+  uint32_t epoch = 0;
+  if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix) ||
+      name.size() <= kPrefix.size() + kSuffix.size()) {
+    return 0;
+  }
+  name.remove_prefix(kPrefix.size());
+  name.remove_suffix(kSuffix.size());
+  return parse_number(name, epoch) ? epoch : 0;
+}
+
+// All segments, oldest first.
+Expected<std::vector<Segment>> load_segments(Files& files, const std::filesystem::path& folder) {
+  const auto names = files.list(folder);
+  if (!names) return names.error();
+  std::vector<Segment> segments;
+  for (const std::string& name : *names) {
+    const uint32_t epoch = epoch_of(name);
+    if (epoch == 0) continue;
+    auto content = files.read(folder / name);
+    if (!content) return content.error();
+    segments.push_back({epoch, name, std::move(*content), {}});
+    segments.back().run = first_run(segments.back().content);
+  }
+  std::sort(segments.begin(), segments.end(),
+            [](const Segment& a, const Segment& b) { return a.epoch < b.epoch; });
+  return segments;
+}
+
+// Puts records into the state, in order.
+class Merge {
+ public:
+  explicit Merge(JournalState& state) : state_(state) {}
+
+  void begin_segment() {
+    pending_.clear();
+    state_.workers.clear();
+    state_.attempts.clear();
+    state_.end.reset();
+  }
+  void apply(Record&& record) {
+    std::visit([this](auto&& r) { take(std::move(r)); }, std::move(record));
+  }
+
+ private:
+  JournalState::InstanceFacts& facts(const std::string& task, const std::string& item) {
+    return state_.instances[{task, item}];
+  }
+  void seen(int64_t unix_time_ms) {
+    if (unix_time_ms == 0) return;
+    if (state_.first_time_ms == 0) state_.first_time_ms = unix_time_ms;
+    state_.last_time_ms = std::max(state_.last_time_ms, unix_time_ms);
+  }
+  void take(record::Run&& r) {
+    seen(r.unix_time_ms);
+    state_.run_uuid = r.run_uuid;
+    state_.last_run = std::move(r);
+  }
+  void take(record::Worker&& r) {
+    for (record::Worker& known : state_.workers) {
+      if (known.worker != r.worker) continue;
+      known.state = r.state;  // later records need not repeat what does not change
+      if (!r.host.empty()) known = std::move(r);
+      return;
+    }
+    state_.workers.push_back(std::move(r));
+  }
+  void take(record::DoneRecord&& r) {
+    seen(r.unix_time_ms);
+    JournalState::InstanceFacts& f = facts(r.task, r.item);
+    for (const record::Output& output : r.outputs) {
+      const auto durable = f.durable.find(output.name);
+      if (durable == f.durable.end() || durable->second.content == output.content) continue;
+      f.durable.erase(durable);
+      f.unsynced.erase(output.name);
+    }
+    f.last_failure.reset();
+    f.skipped_because.clear();
+    f.done = std::move(r);
+    f.done_synced = false;
+    pending_.push_back(&f);
+  }
+  void take(record::Durable&& r) {
+    JournalState::InstanceFacts& f = facts(r.task, r.item);
+    f.unsynced.insert(r.output);
+    std::string output = r.output;
+    f.durable.insert_or_assign(std::move(output), std::move(r));
+    pending_.push_back(&f);
+  }
+  void take(record::Attempt&& r) {
+    seen(r.unix_time_ms);
+    state_.attempts.push_back(r);
+    facts(r.task, r.item).last_failure = std::move(r);
+  }
+  void take(record::Skipped&& r) { facts(r.task, r.item).skipped_because = std::move(r.because); }
+  void take(record::Removed&& r) {
+    JournalState::InstanceFacts& f = facts(r.task, r.item);
+    f.durable.erase(r.output);
+    f.unsynced.erase(r.output);
+  }
+  void take(record::Sync&&) {
+    for (JournalState::InstanceFacts* f : pending_) {
+      f->done_synced = f->done.has_value();
+      f->unsynced.clear();
+    }
+    pending_.clear();
+  }
+  void take(record::End&& r) { state_.end = std::move(r); }
+  void take(record::Unknown&&) {}
+
+  JournalState& state_;
+  std::vector<JournalState::InstanceFacts*> pending_;  // since the last sync; map nodes stay
+};
+
+std::string cut_message(const Segment& segment, size_t byte, size_t kept, size_t ignored,
+                        const std::string& why) {
+  return segment.name + ": the record at byte " + std::to_string(byte) + " cannot be used: " + why +
+         "; " + std::to_string(kept) + " records before it are kept, the last " +
+         std::to_string(ignored) + " bytes are ignored, and what they recorded is worked out again";
+}
+
+// Reads at most `limit` bytes of the segment; gives the length of what was good.
+uint64_t read_segment(const Segment& segment, uint64_t limit, Merge& merge, JournalState& state) {
+  const std::string_view content =
+      std::string_view(segment.content)
+          .substr(0, std::min<uint64_t>(limit, segment.content.size()));
+  merge.begin_segment();
+  size_t begin = 0;
+  for (size_t records = 0; begin < content.size(); ++records) {
+    const size_t end = line_end(content, begin);
+    auto record = read_line(content, begin, end);
+    if (!record) {
+      state.messages.push_back(
+          cut_message(segment, begin, records, content.size() - begin, record.error().message));
+      return begin;
+    }
+    merge.apply(std::move(*record));
+    begin = end + 1;
+  }
+  if (limit != std::numeric_limits<uint64_t>::max() && begin < limit) {
+    state.messages.push_back(segment.name + ": ends at byte " + std::to_string(begin) +
+                             ", but the segment that continued it had read " +
+                             std::to_string(limit) + "; what is missing is worked out again");
+  }
+  return begin;
+}
+
+struct Link {
+  const Segment* segment = nullptr;
+  uint64_t limit = std::numeric_limits<uint64_t>::max();
+};
+
+// The segments that count, newest first: the newest one that says which run it belongs to, the one
+// that it continues, and so on. Segments between them never got that far.
+std::vector<Link> chain_of(const std::vector<Segment>& segments, JournalState& state) {
+  std::vector<Link> chain;
+  uint32_t wanted = 0;  // 0: the next that is there
+  uint64_t limit = std::numeric_limits<uint64_t>::max();
+  for (auto segment = segments.rbegin(); segment != segments.rend(); ++segment) {
+    if (wanted != 0 && segment->epoch != wanted) continue;
+    if (segment->run) {
+      chain.push_back({&*segment, limit});
+      wanted = segment->run->previous_epoch;
+      limit = segment->run->previous_length;
+      continue;
+    }
+    if (!segment->content.empty() && limit != 0) {
+      state.messages.push_back(cut_message(*segment, 0, 0, segment->content.size(),
+                                           "it is not the run record that was expected there"));
+    }
+    // Nobody knows what it continued: all of the older ones, then.
+    wanted = 0;
+    limit = std::numeric_limits<uint64_t>::max();
+  }
+  return chain;
+}
+
+}  // namespace
+
+Expected<Record> decode_record(std::string_view line) {
+  if (line.ends_with('\n')) line.remove_suffix(1);
+  const Status whole = check_sum(line);
+  if (!whole) return whole.error();
+  const json object = json::parse(line.begin(), line.end(), nullptr, false);
+  if (!object.is_object()) return Error{"it is not a JSON object"};
+  return read_record(Members(object));
+}
+
+Expected<JournalState> read_journal(Files& files, const std::filesystem::path& run_directory) {
+  const auto segments = load_segments(files, run_directory);
+  if (!segments) return segments.error();
+  JournalState state;
+  std::vector<Link> chain = chain_of(*segments, state);
+  Merge merge(state);
+  while (!chain.empty()) {
+    const Link link = chain.back();
+    chain.pop_back();
+    const record::Run& run = *link.segment->run;
+    if (run.version > kVersion) {
+      return Error{"'" + (run_directory / link.segment->name).string() + "' has version " +
+                   std::to_string(run.version) + ", this program reads up to version " +
+                   std::to_string(kVersion) + "; use the newer sluice that wrote it"};
+    }
+    state.epoch = link.segment->epoch;
+    state.newest_length = read_segment(*link.segment, link.limit, merge, state);
+  }
+  return state;
+}
+
+Expected<JournalState> read_journal(const std::filesystem::path& run_directory) {
+  return read_journal(real_files(), run_directory);
+}
+
+void continue_from(const JournalState& state, record::Run& run) {
+  if (state.epoch == 0) return;
+  run.run_uuid = state.run_uuid;
+  run.previous_epoch = state.epoch;
+  run.previous_length = state.newest_length;
+}
+
+}  // namespace sluice::io
