@@ -10,10 +10,11 @@
 //   it starts a new one
 //
 // h5: opens (locking off), walks all objects, reads every dataset's storage once (so truncated or
-// broken chunks show), describes. file: a regular file. value: at most 64 KiB, valid UTF-8, less
-// one trailing newline, parses as its type. All kinds: XXH3-128 of the bytes. sluice-h5 reads
-// descriptor 0 and ends at end of file. Values, any thread. Test: tests/io/checker_test.cpp,
-// tests/e2e/
+// broken chunks show), describes. file: a regular file. value: at most 64 KiB, valid UTF-8 without
+// NUL, less one trailing newline; int, float and bool also less the blanks around them (Fortran
+// writes those); parses as its type. All kinds: XXH3-128 of the bytes. A path that is not UTF-8
+// travels as "path_hex". sluice-h5 reads descriptor 0 and ends at end of file. Values, any thread.
+// Test: tests/io/checker_test.cpp, tests/engine/h5_checker_test.cpp
 #pragma once
 
 #include <cstdint>
@@ -54,5 +55,12 @@ struct CheckReply {
 [[nodiscard]] CheckReply check_plain(const CheckRequest& request);
 // The text of a value file as its type; an Error says what was found.
 [[nodiscard]] Expected<std::string> check_value_text(std::string_view text, ValueType type);
+// A checked value as JSON on one line: numbers and bools bare (NaN, Infinity as Python reads them),
+// strings quoted, lists as they are.
+[[nodiscard]] std::string value_to_json(std::string_view text, ValueType type);
+// Found text for a message: at most 60 bytes of it, control characters made visible.
+[[nodiscard]] std::string shortened(std::string_view text);
+
+constexpr size_t kCheckMessageBytesMax = size_t{1} << 20U;  // for who receives either end's
 
 }  // namespace sluice::io

@@ -1,0 +1,329 @@
+#include "io/store.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+
+#include "io/fault.h"
+#include "io/tier.h"
+
+namespace sluice::io {
+
+using scheduler::AttemptId;
+using scheduler::ObjectId;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kArriving = ".part";
+constexpr const char* kMemoryBelowDisk = "memory";  // when there is no node memory to use
+
+uint32_t sealed_mode(mode_t mode) { return (mode & 0111U) != 0 ? 0555U : 0444U; }
+
+// A folder in /dev/shm or /tmp may be someone else's trap: it must be ours and closed to others.
+Status make_tier(const fs::path& folder) {
+  const Status made = make_folder(folder);
+  if (!made) return made;
+  struct stat info {};
+  if (::lstat(folder.c_str(), &info) != 0) return system_error("look at", folder, errno);
+  if (!S_ISDIR(info.st_mode) || info.st_uid != ::geteuid() || (info.st_mode & 0077U) != 0) {
+    return Error{"'" + folder.string() + "' is " + kind_of_file(folder) + " of user " +
+                     std::to_string(info.st_uid) +
+                     "; expected a directory of ours that no one else may enter: remove it",
+                 EPERM};
+  }
+  for (const char* part : {"o", "a"}) {
+    const Status inner = make_folder(folder / part);
+    if (!inner) return inner;
+  }
+  return Done{};
+}
+
+Status rename_file(const fs::path& from, const fs::path& to) {
+  if (::rename(from.c_str(), to.c_str()) == 0) return Done{};
+  return system_error("rename to '" + to.string() + "'", from, errno);
+}
+
+// The bytes become the object. A file with a second name could still be changed through it, so
+// that one is copied.
+Status move_sealed(const fs::path& from, const fs::path& to, const struct stat& info) {
+  const uint32_t mode = sealed_mode(info.st_mode);
+  if (info.st_nlink == 1) {
+    if (::chmod(from.c_str(), mode) == 0) return rename_file(from, to);
+    return system_error("make read-only", from, errno);
+  }
+  const fs::path arriving = to.string() + kArriving;
+  const Status copied = copy_file(from, arriving, mode, Sync::kNo);
+  if (!copied) return copied;
+  return rename_file(arriving, to);
+}
+
+// The disk folder of a peer on this node: its base is ours, its name follows from the first tier's.
+fs::path disk_of_peer(const fs::path& peer_memory, const fs::path& own_disk) {
+  if (peer_memory.filename() == kMemoryBelowDisk) return peer_memory.parent_path();
+  return own_disk.parent_path() / (peer_memory.filename().string() + ".disk");
+}
+
+}  // namespace
+
+Expected<Store> Store::create(const StorePlace& place, int64_t memory_budget_bytes) {
+  Store store;
+  store.place_ = place;
+  store.memory_budget_bytes_ = memory_budget_bytes;
+  const Status disk = make_tier(place.disk);
+  if (!disk) return disk.error();
+  if (make_tier(place.memory)) return store;
+  store.place_.memory = place.disk / kMemoryBelowDisk;
+  const Status below = make_tier(store.place_.memory);
+  if (!below) return below.error();
+  return store;
+}
+
+fs::path Store::path_of(ObjectId object, bool on_disk) const {
+  return tier(on_disk) / "o" / std::to_string(object.value);
+}
+
+fs::path Store::attempt_folder(AttemptId attempt, bool on_disk) const {
+  return tier(on_disk) / "a" / std::to_string(attempt.value);
+}
+
+fs::path Store::working_directory(AttemptId attempt) const {
+  const auto found = attempt_on_disk_.find(attempt);
+  return attempt_folder(attempt, found != attempt_on_disk_.end() && found->second) / "w";
+}
+
+bool Store::prefer_disk(int64_t more_bytes) const {
+  if (memory_bytes() + more_bytes > memory_budget_bytes_) return true;
+  struct statvfs system {};
+  if (::statvfs(place_.memory.c_str(), &system) != 0) return true;
+  return static_cast<int64_t>(system.f_bavail * system.f_frsize) < more_bytes;
+}
+
+const Store::Object* Store::find_sealed(ObjectId object) const {
+  const auto found = objects_.find(object);
+  return found == objects_.end() || found->second.arriving.open() ? nullptr : &found->second;
+}
+
+void Store::add(ObjectId object, Object entry) {
+  forget(object);
+  if (!entry.on_disk) memory_bytes_->fetch_add(entry.bytes);
+  objects_.emplace(object, std::move(entry));
+}
+
+void Store::forget(ObjectId object) {
+  const auto found = objects_.find(object);
+  if (found == objects_.end()) return;
+  if (!found->second.on_disk) memory_bytes_->fetch_sub(found->second.bytes);
+  objects_.erase(found);
+}
+
+// -- attempts
+
+Expected<StagedAttempt> Store::stage(AttemptId attempt, const AttemptSpec& spec,
+                                     const std::vector<std::string>& input_paths) {
+  const bool on_disk = prefer_disk(0);
+  Expected<StagedAttempt> staged = stage_in(attempt, spec, input_paths, on_disk);
+  if (!staged && !on_disk && staged.error().code == ENOSPC) {
+    const Status cleaned = clean(attempt);
+    if (!cleaned) return cleaned.error();
+    staged = stage_in(attempt, spec, input_paths, true);
+  }
+  return staged;
+}
+
+fs::path Store::output_path(AttemptId attempt, const AttemptSpec& spec, size_t i) const {
+  return working_directory(attempt) / spec.outputs[i].file_name;
+}
+
+Expected<SealedOutput> Store::seal(AttemptId attempt, const AttemptSpec& spec, size_t i) {
+  const AttemptOutput& output = spec.outputs[i];
+  const fs::path path = output_path(attempt, spec, i);
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) {
+    if (errno != ENOENT) return system_error("look at", path, errno);
+    return Error{"output '" + output.name + "' was not written: no file '" + output.file_name +
+                 "' in the attempt's directory; " + what_a_folder_holds(path.parent_path())};
+  }
+  if (!S_ISREG(info.st_mode)) {
+    return Error{"output '" + output.name + "': '" + output.file_name + "' is " +
+                 kind_of_file(path) + "; expected a regular file: write or copy the bytes there"};
+  }
+  const auto staged = attempt_on_disk_.find(attempt);
+  SLUICE_ASSERT(staged != attempt_on_disk_.end(), attempt);
+  Object object;
+  object.on_disk = staged->second;
+  object.bytes = info.st_size;
+  object.mode = sealed_mode(info.st_mode);
+  const fs::path sealed = path_of(output.object, object.on_disk);
+  const Status moved = move_sealed(path, sealed, info);
+  if (!moved) return moved.error();
+  const int64_t bytes = object.bytes;
+  add(output.object, std::move(object));
+  return SealedOutput{sealed, bytes};
+}
+
+Status Store::clean(AttemptId attempt) {
+  attempt_on_disk_.erase(attempt);
+  for (const bool on_disk : {false, true}) {
+    const Status removed = remove_tree(attempt_folder(attempt, on_disk));
+    if (!removed) return removed;
+  }
+  return Done{};
+}
+
+// -- objects
+
+fs::path Store::object_path(ObjectId object) const {
+  const Object* held = find_sealed(object);
+  return held == nullptr ? fs::path() : path_of(object, held->on_disk);
+}
+
+bool Store::holds(ObjectId object) const { return find_sealed(object) != nullptr; }
+
+Status Store::link_from(ObjectId object, const fs::path& peer_store_memory) {
+  if (holds(object)) return Done{};
+  abandon_receive(object);
+  const std::string name = std::to_string(object.value);
+  const Status from_memory = take_from(object, peer_store_memory / "o" / name, false);
+  if (from_memory || from_memory.error().code != ENOENT) return from_memory;
+  return take_from(object, disk_of_peer(peer_store_memory, place_.disk) / "o" / name, true);
+}
+
+Status Store::take_from(ObjectId object, const fs::path& peer_object, bool on_disk) {
+  struct stat info {};
+  if (::lstat(peer_object.c_str(), &info) != 0) return system_error("open", peer_object, errno);
+  Object taken;
+  taken.on_disk = on_disk;
+  taken.bytes = info.st_size;
+  taken.mode = sealed_mode(info.st_mode);
+  if (::link(peer_object.c_str(), path_of(object, on_disk).c_str()) != 0) {
+    if (errno == ENOENT) return system_error("link", peer_object, ENOENT);
+    taken.on_disk = prefer_disk(taken.bytes);
+    const Status copied = copy_file(
+        peer_object, path_of(object, taken.on_disk).string() + kArriving, taken.mode, Sync::kNo);
+    if (!copied) return copied;
+    const Status renamed = rename_file(path_of(object, taken.on_disk).string() + kArriving,
+                                       path_of(object, taken.on_disk));
+    if (!renamed) return renamed;
+  }
+  add(object, std::move(taken));
+  return Done{};
+}
+
+Status Store::begin_receive(ObjectId object, int64_t bytes, uint32_t mode) {
+  if (objects_.contains(object)) {
+    return Error{"object " + std::to_string(object.value) + " is here or arriving already", EEXIST};
+  }
+  Object entry;
+  entry.on_disk = prefer_disk(bytes);
+  entry.bytes = bytes;
+  entry.mode = sealed_mode(mode);
+  Expected<FileDescriptor> file =
+      open_file(path_of(object, entry.on_disk).string() + kArriving, O_WRONLY | O_CREAT | O_TRUNC);
+  if (!file) return file.error();
+  entry.arriving = std::move(*file);
+  add(object, std::move(entry));
+  return Done{};
+}
+
+Status Store::write_piece(ObjectId object, int64_t offset, std::span<const std::byte> bytes) {
+  const auto found = objects_.find(object);
+  if (found == objects_.end() || !found->second.arriving.open()) {
+    return Error{"object " + std::to_string(object.value) + " is not arriving"};
+  }
+  Object& entry = found->second;
+  const auto size = static_cast<int64_t>(bytes.size());
+  if (offset < 0 || size > entry.bytes || offset > entry.bytes - size) {
+    return Error{"object " + std::to_string(object.value) + " has " + std::to_string(entry.bytes) +
+                 " bytes; a piece came with " + std::to_string(size) + " bytes at " +
+                 std::to_string(offset)};
+  }
+  const Status written = write_at(entry.arriving.get(), bytes, offset,
+                                  path_of(object, entry.on_disk).string() + kArriving);
+  if (written) entry.arrived_bytes += size;
+  return written;
+}
+
+Status Store::finish_receive(ObjectId object) {
+  const auto found = objects_.find(object);
+  if (found == objects_.end() || !found->second.arriving.open()) {
+    return Error{"object " + std::to_string(object.value) + " is not arriving"};
+  }
+  Object& entry = found->second;
+  if (entry.arrived_bytes != entry.bytes) {
+    return Error{"object " + std::to_string(object.value) + " has " + std::to_string(entry.bytes) +
+                 " bytes, but " + std::to_string(entry.arrived_bytes) + " arrived"};
+  }
+  const fs::path path = path_of(object, entry.on_disk);
+  const fs::path arriving = path.string() + kArriving;
+  if (::fchmod(entry.arriving.get(), entry.mode) != 0) {
+    return system_error("make read-only", arriving, errno);
+  }
+  const Status renamed = rename_file(arriving, path);
+  if (renamed) entry.arriving.reset();
+  return renamed;
+}
+
+void Store::abandon_receive(ObjectId object) {
+  const auto found = objects_.find(object);
+  if (found == objects_.end() || !found->second.arriving.open()) return;
+  ::unlink((path_of(object, found->second.on_disk).string() + kArriving).c_str());
+  forget(object);
+}
+
+Expected<std::vector<std::byte>> Store::read_piece(ObjectId object, int64_t offset, int64_t length,
+                                                   int64_t& total_bytes, uint32_t& mode) const {
+  total_bytes = -1;
+  const Object* held = find_sealed(object);
+  if (held == nullptr) {
+    return Error{"object " + std::to_string(object.value) + " is not held here", ENOENT};
+  }
+  const fs::path path = path_of(object, held->on_disk);
+  const Expected<FileDescriptor> file = open_file(path, O_RDONLY);
+  if (!file) return file.error();
+  const int64_t end = std::min(held->bytes, offset + std::min(length, held->bytes));
+  std::vector<std::byte> bytes(static_cast<size_t>(std::max<int64_t>(0, end - offset)));
+  for (size_t done = 0; done < bytes.size();) {
+    const ssize_t count = ::pread(file->get(), bytes.data() + done, bytes.size() - done,
+                                  offset + static_cast<int64_t>(done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return system_error("read", path, errno);
+    if (count == 0) return Error{"'" + path.string() + "' is shorter than when it was sealed", EIO};
+    done += static_cast<size_t>(count);
+  }
+  total_bytes = held->bytes;
+  mode = held->mode;
+  return bytes;
+}
+
+Status Store::save(ObjectId object, const fs::path& temporary) const {
+  const Object* held = find_sealed(object);
+  if (held == nullptr) {
+    return Error{"object " + std::to_string(object.value) + " is not held here", ENOENT};
+  }
+  std::error_code code;
+  fs::create_directories(temporary.parent_path(), code);
+  if (code) return system_error("make the folder", temporary.parent_path(), code.value());
+  const mode_t mode = (held->mode & 0111U) != 0 ? 0777 : 0666;
+  const Status copied =
+      copy_file(path_of(object, held->on_disk), temporary, mode, Sync::kFileAndFolder);
+  if (copied) SLUICE_FAULT_POINT("store.saved");
+  return copied;
+}
+
+Status Store::remove(ObjectId object) {
+  abandon_receive(object);
+  const Object* held = find_sealed(object);
+  if (held == nullptr) return Done{};
+  const fs::path path = path_of(object, held->on_disk);
+  forget(object);
+  if (::unlink(path.c_str()) == 0 || errno == ENOENT) return Done{};
+  return system_error("remove", path, errno);
+}
+
+}  // namespace sluice::io

@@ -1,0 +1,267 @@
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <map>
+
+#include "io/store.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace sluice;
+using io::Piece;
+using scheduler::AttemptId;
+using scheduler::ObjectId;
+using scheduler::OutputKind;
+using sluice::test::read_text;
+using sluice::test::TemporaryFolder;
+using sluice::test::write_text;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr AttemptId kAttempt = AttemptId::make(1, 1);
+
+Piece text(const std::string& t) { return {Piece::Kind::kText, 0, t}; }
+Piece input(uint32_t i) { return {Piece::Kind::kInput, i, ""}; }
+Piece input_paths(uint32_t i) { return {Piece::Kind::kInputPaths, i, ""}; }
+Piece output(uint32_t i) { return {Piece::Kind::kOutput, i, ""}; }
+
+io::InputSpec one_file(const std::string& name, const std::string& file) {
+  io::InputSpec spec;
+  spec.name = name;
+  spec.files.push_back({ObjectId(1), "", file, "", ""});
+  return spec;
+}
+io::InputSpec values(const std::string& name, io::ValueType type, bool is_list,
+                     const std::vector<std::string>& texts) {
+  io::InputSpec spec;
+  spec.name = name;
+  spec.kind = OutputKind::kValue;
+  spec.is_list = is_list;
+  spec.value_type = type;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    spec.files.push_back({ObjectId(i), "", "", "k=" + std::to_string(i), texts[i]});
+  }
+  return spec;
+}
+
+struct Fixture {
+  TemporaryFolder folder;
+  io::Store store =
+      std::move(io::Store::create({folder / "memory", folder / "node.disk"}, 1 << 20).value());
+  io::AttemptSpec spec;
+  std::vector<std::string> paths;
+
+  Fixture() {
+    spec.pipeline_folder = "/pipeline";
+    io::AttemptOutput field;
+    field.name = "field";
+    field.file_name = "field.h5";
+    spec.outputs = {field};
+    spec.words = {{text("prog")}};
+  }
+  io::StagedAttempt stage() {
+    auto staged = store.stage(kAttempt, spec, paths);
+    REQUIRE_MESSAGE(staged.ok(), (staged.ok() ? "" : staged.error().message));
+    return *staged;
+  }
+};
+
+std::map<std::string, std::string> as_map(const io::StagedAttempt& staged) {
+  std::map<std::string, std::string> out;
+  for (const auto& [name, value] : staged.environment) out[name] = value;
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("stage: the attempt's directory is empty but for links to its inputs") {
+  Fixture f;
+  write_text(f.folder / "data/mesh.h5", "mesh");
+  f.spec.inputs = {one_file("mesh", "mesh.h5")};
+  f.paths = {f.folder / "data/mesh.h5"};
+  const auto staged = f.stage();
+  const fs::path work = staged.working_directory;
+  CHECK(read_text(work / "in/mesh/mesh.h5") == "mesh");
+  CHECK(fs::read_symlink(work / "in/mesh/mesh.h5") == f.paths[0]);
+  CHECK(std::distance(fs::directory_iterator(work), {}) == 1);
+  auto variables = as_map(staged);
+  CHECK(variables["IN_mesh"] == work / "in/mesh/mesh.h5");
+  CHECK_FALSE(variables.contains("IN_mesh_ITEMS"));
+  CHECK(variables["OUT_field"] == work / "field.h5");
+  CHECK(staged.output_paths[0] == work / "field.h5");
+  CHECK(variables["PIPELINE_DIR"] == "/pipeline");
+}
+
+TEST_CASE("stage: TMPDIR is private, exists, is on node disk and not in the directory") {
+  Fixture f;
+  const auto staged = f.stage();
+  const fs::path temporary = as_map(staged)["TMPDIR"];
+  CHECK(fs::is_directory(temporary));
+  CHECK(temporary.string().starts_with((f.folder / "node.disk").string()));
+  CHECK(fs::is_empty(staged.working_directory));
+  CHECK(fs::is_directory(staged.stream_directory));
+}
+
+TEST_CASE("stage: words are joined from their pieces") {
+  Fixture f;
+  f.spec.inputs = {one_file("mesh", "mesh.h5"), values("n", io::ValueType::kInt, false, {"64"})};
+  f.paths = {"/data/mesh.h5", ""};
+  f.spec.words = {{text("prog")}, {text("--in="), input(0), text(",x")}, {output(0)}, {input(1)}};
+  const auto staged = f.stage();
+  const std::string work = staged.working_directory;
+  CHECK(staged.argv == std::vector<std::string>{"prog", "--in=" + work + "/in/mesh/mesh.h5,x",
+                                                work + "/field.h5", "64"});
+}
+
+TEST_CASE("stage: a script runs by bash from a file, as it was written") {
+  Fixture f;
+  f.spec.words.clear();
+  f.spec.script = "echo \"$IN_x\" | tr a b\n";
+  const auto staged = f.stage();
+  REQUIRE(staged.argv.size() == 4);
+  CHECK(staged.argv[0].ends_with("bash"));
+  CHECK(staged.argv[1] == "-euo");
+  CHECK(staged.argv[2] == "pipefail");
+  CHECK(read_text(staged.argv[3]) == f.spec.script);
+  CHECK(fs::is_empty(staged.working_directory));
+}
+
+TEST_CASE("stage: a gather is a list file in item order, with its items beside it") {
+  Fixture f;
+  io::InputSpec fields = one_file("fields", "field.h5");
+  fields.is_list = true;
+  fields.files = {{ObjectId(1), "", "field.h5", "alpha=0.1", ""},
+                  {ObjectId(2), "", "field.h5", "alpha=0.2", ""}};
+  f.spec.inputs = {fields};
+  f.paths = {"/store/o/1", "/store/o/2"};
+  f.spec.words = {{text("prog")}, {input(0)}, {input_paths(0)}};
+  const auto staged = f.stage();
+  auto variables = as_map(staged);
+  CHECK(read_text(variables["IN_fields"]) == "/store/o/1\n/store/o/2\n");
+  CHECK(read_text(variables["IN_fields_ITEMS"]) ==
+        "alpha=0.1\t/store/o/1\nalpha=0.2\t/store/o/2\n");
+  CHECK(staged.argv ==
+        std::vector<std::string>{"prog", variables["IN_fields"], "/store/o/1", "/store/o/2"});
+  CHECK(fs::is_empty(staged.working_directory));
+}
+
+TEST_CASE("stage: an empty gather is an empty list and no words") {
+  Fixture f;
+  io::InputSpec fields = one_file("fields", "field.h5");
+  fields.is_list = true;
+  fields.files.clear();
+  f.spec.inputs = {fields};
+  f.spec.words = {{text("prog")}, {input_paths(0)}};
+  const auto staged = f.stage();
+  CHECK(staged.argv == std::vector<std::string>{"prog"});
+  CHECK(fs::is_regular_file(as_map(staged)["IN_fields"]));
+  CHECK(read_text(as_map(staged)["IN_fields"]).empty());
+}
+
+TEST_CASE("stage: a name with a line break is linked under an encoded one") {
+  Fixture f;
+  SUBCASE("one file") {
+    f.spec.inputs = {one_file("x", "a\nb%.txt")};
+    f.paths = {"/data/a\nb%.txt"};
+    CHECK(as_map(f.stage())["IN_x"].ends_with("/in/x/a%0Ab%25.txt"));
+  }
+  SUBCASE("in a list, whose file has one path a line") {
+    io::InputSpec list = one_file("x", "a\nb.txt");
+    list.is_list = true;
+    f.spec.inputs = {list};
+    f.paths = {"/data/a\nb.txt"};
+    const auto staged = f.stage();
+    const std::string linked = staged.working_directory + "/in/x/0.a%0Ab.txt";
+    CHECK(read_text(as_map(staged)["IN_x"]) == linked + "\n");
+    CHECK(fs::read_symlink(linked) == f.paths[0]);
+  }
+}
+
+TEST_CASE("stage: gathered values are JSON lines of their type") {
+  Fixture f;
+  f.spec.inputs = {values("i", io::ValueType::kInt, true, {"1", "-2"}),
+                   values("s", io::ValueType::kString, true, {"a\"b", "two\nlines"}),
+                   values("l", io::ValueType::kList, true, {"[1,\n 2]"}),
+                   values("b", io::ValueType::kBool, true, {"true"})};
+  f.paths = {"", "", "", "", "", ""};
+  auto variables = as_map(f.stage());
+  CHECK(read_text(variables["IN_i"]) == "1\n-2\n");
+  CHECK(read_text(variables["IN_s"]) == "\"a\\\"b\"\n\"two\\nlines\"\n");
+  CHECK(read_text(variables["IN_l"]) == "[1,  2]\n");
+  CHECK(read_text(variables["IN_b"]) == "true\n");
+  CHECK(read_text(variables["IN_i_ITEMS"]) == "k=0\t1\nk=1\t-2\n");
+}
+
+TEST_CASE("stage: a single value is the text itself") {
+  Fixture f;
+  f.spec.inputs = {values("s", io::ValueType::kString, false, {"two\nlines"})};
+  f.paths = {""};
+  CHECK(as_map(f.stage())["IN_s"] == "two\nlines");
+}
+
+TEST_CASE("stage: our variables come after the user's") {
+  Fixture f;
+  f.spec.environment = {{"TMPDIR", "/user"}, {"MINE", "1"}};
+  auto variables = as_map(f.stage());
+  CHECK(variables["MINE"] == "1");
+  CHECK(variables["TMPDIR"] != "/user");
+}
+
+TEST_CASE("stage: an input without a copy on this node is named") {
+  Fixture f;
+  f.spec.inputs = {one_file("mesh", "mesh.h5")};
+  f.paths = {""};
+  const auto staged = f.store.stage(kAttempt, f.spec, f.paths);
+  REQUIRE_FALSE(staged);
+  CHECK(staged.error().message == "input 'mesh': no copy of 'mesh.h5' is on this node any more");
+  CHECK(f.store.clean(kAttempt));
+}
+
+TEST_CASE("stage: paths beyond a command line are refused with the list file as remedy") {
+  Fixture f;
+  io::InputSpec list = one_file("x", "f");
+  list.is_list = true;
+  list.files.assign(1000, list.files[0]);
+  f.spec.inputs = {list};
+  f.spec.words = {{text("prog")}, {input_paths(0)}};
+  SUBCASE("100 000 bytes pass") {
+    f.paths.assign(1000, "/" + std::string(98, 'p'));
+    CHECK(f.stage().argv.size() == 1001);
+  }
+  SUBCASE("more do not") {
+    f.paths.assign(1000, "/" + std::string(99, 'p'));
+    const auto staged = f.store.stage(kAttempt, f.spec, f.paths);
+    REQUIRE_FALSE(staged);
+    CHECK(staged.error().message ==
+          "input 'x' has 1000 paths, 101000 bytes as words; at most 100000 fit on a command line: "
+          "use ${{ in.x }}, a file with one path per line, instead of ${{ in.x.paths }}");
+  }
+}
+
+TEST_CASE("stage: a word or variable that the system cannot pass is refused") {
+  Fixture f;
+  SUBCASE("word") {
+    f.spec.words = {{text("prog")}, {text(std::string(131'072, 'x'))}};
+    const auto staged = f.store.stage(kAttempt, f.spec, f.paths);
+    REQUIRE_FALSE(staged);
+    CHECK(staged.error().message.starts_with("word 2 of the command has 131072 bytes"));
+    CHECK(staged.error().code == E2BIG);
+  }
+  SUBCASE("the longest word passes") {
+    f.spec.words = {{text("prog")}, {text(std::string(131'071, 'x'))}};
+    CHECK(f.stage().argv[1].size() == 131'071);
+  }
+  SUBCASE("variable") {
+    f.spec.environment = {{"LONG", std::string(131'067, 'x')}};
+    const auto staged = f.store.stage(kAttempt, f.spec, f.paths);
+    REQUIRE_FALSE(staged);
+    CHECK(staged.error().message.starts_with("the variable LONG has 131067 bytes"));
+  }
+}
+
+TEST_CASE("stage: one attempt is staged once") {
+  Fixture f;
+  f.stage();
+  CHECK_FALSE(f.store.stage(kAttempt, f.spec, f.paths));
+}
