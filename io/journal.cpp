@@ -196,6 +196,7 @@ std::string line_of(const record::DoneRecord& r) {
       .text("item", r.item)
       .attempt(r.attempt)
       .hash("key", r.key)
+      .hash("static_key", r.static_key)
       .number("worker", r.worker)
       .number("time", r.unix_time_ms)
       .usage(r.usage)

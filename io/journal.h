@@ -78,6 +78,7 @@ struct DoneRecord {
   std::string task, item;
   scheduler::AttemptId attempt;
   scheduler::Hash128 key;
+  scheduler::Hash128 static_key;  // the part of key that inputs do not change: `why` compares it
   std::vector<Output> outputs;
   scheduler::Usage usage;
   uint32_t worker = 0;

@@ -150,6 +150,7 @@ record::DoneRecord read_done(const Members& m) {
   r.item = m.text("item");
   r.attempt = m.attempt();
   r.key = m.hash("key");
+  r.static_key = m.hash("static_key");
   r.usage = m.usage();
   r.worker = m.number<uint32_t>("worker");
   r.unix_time_ms = m.number<int64_t>("time");
