@@ -1,0 +1,206 @@
+#include "io/log_pack.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "io/tier.h"
+
+namespace sluice::io {
+
+using scheduler::AttemptId;
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr const char* kIndexSuffix = ".index";
+constexpr const char* kPackSuffix = ".log";
+
+Status append_bytes(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(fd, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return system_error("write", "logs/ of the run directory", errno);
+    bytes.remove_prefix(static_cast<size_t>(count));
+  }
+  return Done{};
+}
+
+// Appends the kept bytes of a stream; says how many there were.
+Expected<int64_t> append_stream(int fd, const LogStream& stream) {
+  if (stream.file.empty()) {
+    const Status appended = append_bytes(fd, stream.text);
+    if (!appended) return appended.error();
+    return static_cast<int64_t>(stream.text.size());
+  }
+  const Expected<FileDescriptor> file = open_file(stream.file, O_RDONLY);
+  if (!file) return file.error();
+  int64_t total = 0;
+  std::vector<char> buffer(size_t{128} << 10U);
+  while (true) {
+    const ssize_t count = ::read(file->get(), buffer.data(), buffer.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return system_error("read", stream.file, errno);
+    if (count == 0) return total;
+    const Status appended = append_bytes(fd, {buffer.data(), static_cast<size_t>(count)});
+    if (!appended) return appended.error();
+    total += count;
+  }
+}
+
+std::string index_line(const LogEntry& entry) {
+  const json line = {
+      {"task", entry.task},
+      {"item", entry.item},
+      {"attempt", entry.attempt.value},
+      {"worker", entry.worker},
+      {"outcome", entry.outcome},
+      {"offset", entry.offset},
+      {"out", {entry.out_bytes, entry.out_written_bytes, entry.out_dropped_bytes}},
+      {"err", {entry.err_bytes, entry.err_written_bytes, entry.err_dropped_bytes}},
+  };
+  return line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+bool read_index_line(const std::string& text, LogEntry& entry) {
+  const json line = json::parse(text, nullptr, false);
+  if (!line.is_object()) return false;
+  try {
+    std::array<int64_t, 3> out{};
+    std::array<int64_t, 3> err{};
+    line.at("task").get_to(entry.task);
+    line.at("item").get_to(entry.item);
+    line.at("attempt").get_to(entry.attempt.value);
+    line.at("worker").get_to(entry.worker);
+    line.at("outcome").get_to(entry.outcome);
+    line.at("offset").get_to(entry.offset);
+    line.at("out").get_to(out);
+    line.at("err").get_to(err);
+    std::tie(entry.out_bytes, entry.out_written_bytes, entry.out_dropped_bytes) =
+        std::tuple_cat(out);
+    std::tie(entry.err_bytes, entry.err_written_bytes, entry.err_dropped_bytes) =
+        std::tuple_cat(err);
+  } catch (const json::exception&) {
+    return false;  // not a line of ours
+  }
+  return entry.offset >= 0 && entry.out_bytes >= 0 && entry.err_bytes >= 0;
+}
+
+void read_index(const fs::path& index, std::vector<LogEntry>& entries) {
+  std::ifstream in(index, std::ios::binary);
+  fs::path pack = index;
+  pack.replace_extension(kPackSuffix);
+  for (std::string line; std::getline(in, line) && !in.eof();) {
+    LogEntry entry;
+    if (!read_index_line(line, entry)) continue;
+    entry.pack = pack;
+    entries.push_back(std::move(entry));
+  }
+}
+
+}  // namespace
+
+Expected<LogPackWriter> LogPackWriter::create(const fs::path& logs, uint32_t epoch,
+                                              uint32_t worker) {
+  std::error_code code;
+  fs::create_directories(logs, code);
+  if (code) return system_error("make the folder", logs, code.value());
+  const fs::path base = logs / (std::to_string(epoch) + "." + std::to_string(worker));
+  LogPackWriter writer;
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND;
+  for (const auto& [fd, suffix] :
+       {std::pair{&writer.pack_fd_, kPackSuffix}, std::pair{&writer.index_fd_, kIndexSuffix}}) {
+    const fs::path file = base.string() + suffix;
+    *fd = ::open(file.c_str(), kFlags | O_CLOEXEC, 0666);
+    if (*fd < 0) return system_error("create", file, errno);
+  }
+  writer.length_ = ::lseek(writer.pack_fd_, 0, SEEK_END);
+  return writer;
+}
+
+// On an error (a full disk) both files are cut back, so that the next entry finds whole ones.
+Status LogPackWriter::append(LogEntry entry, const LogStream& out, const LogStream& err) {
+  const off_t index_length = ::lseek(index_fd_, 0, SEEK_END);
+  const auto undo = [&](const Error& error) {
+    (void)!::ftruncate(pack_fd_, length_);
+    (void)!::ftruncate(index_fd_, index_length);
+    return error;
+  };
+  entry.offset = length_;
+  const Expected<int64_t> out_bytes = append_stream(pack_fd_, out);
+  if (!out_bytes) return undo(out_bytes.error());
+  const Expected<int64_t> err_bytes = append_stream(pack_fd_, err);
+  if (!err_bytes) return undo(err_bytes.error());
+  entry.out_bytes = *out_bytes;
+  entry.out_written_bytes = out.written_bytes;
+  entry.out_dropped_bytes = out.dropped_bytes;
+  entry.err_bytes = *err_bytes;
+  entry.err_written_bytes = err.written_bytes;
+  entry.err_dropped_bytes = err.dropped_bytes;
+  const Status indexed = append_bytes(index_fd_, index_line(entry));
+  if (!indexed) return undo(indexed.error());
+  length_ += entry.out_bytes + entry.err_bytes;
+  return Done{};
+}
+
+LogPackWriter::LogPackWriter(LogPackWriter&& other) noexcept
+    : pack_fd_(std::exchange(other.pack_fd_, -1)),
+      index_fd_(std::exchange(other.index_fd_, -1)),
+      length_(other.length_) {}
+
+LogPackWriter& LogPackWriter::operator=(LogPackWriter&& other) noexcept {
+  std::swap(pack_fd_, other.pack_fd_);
+  std::swap(index_fd_, other.index_fd_);
+  std::swap(length_, other.length_);
+  return *this;
+}
+
+LogPackWriter::~LogPackWriter() {
+  for (const int fd : {pack_fd_, index_fd_}) {
+    if (fd >= 0) ::close(fd);
+  }
+}
+
+Expected<std::vector<LogEntry>> read_log_index(const fs::path& logs) {
+  std::vector<LogEntry> entries;
+  std::error_code code;
+  fs::directory_iterator file(logs, code);
+  if (code == std::errc::no_such_file_or_directory) return entries;  // nothing has run yet
+  for (; !code && file != fs::directory_iterator(); file.increment(code)) {
+    if (file->path().extension() == kIndexSuffix) read_index(file->path(), entries);
+  }
+  if (code) return system_error("read", logs, code.value());
+  std::sort(entries.begin(), entries.end(), [](const LogEntry& a, const LogEntry& b) {
+    return std::tie(a.attempt, a.worker) < std::tie(b.attempt, b.worker);
+  });
+  return entries;
+}
+
+Expected<std::string> read_log(const LogEntry& entry, bool err) {
+  const int64_t offset = err ? entry.offset + entry.out_bytes : entry.offset;
+  const int64_t bytes = err ? entry.err_bytes : entry.out_bytes;
+  std::ifstream in(entry.pack, std::ios::binary);
+  in.seekg(0, std::ios::end);
+  if (!in || in.tellg() < offset + bytes) {
+    return Error{"'" + entry.pack.string() + "' ends before byte " +
+                 std::to_string(offset + bytes) + ", where the output of " + entry.task +
+                 (entry.item.empty() ? "" : "[" + entry.item + "]") + " should end"};
+  }
+  std::string text(static_cast<size_t>(bytes), '\0');
+  in.seekg(offset);
+  in.read(text.data(), bytes);
+  return text;
+}
+
+}  // namespace sluice::io
