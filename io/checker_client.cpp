@@ -1,0 +1,120 @@
+#include "io/checker_client.h"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+
+#include "io/tier.h"
+
+namespace sluice::io {
+
+using scheduler::Duration;
+using scheduler::Instant;
+
+namespace {
+
+// Slower than any disk that is worth waiting for: what a request may take grows with its file.
+constexpr int64_t kBytesPerSecondMin = 20LL << 20U;
+
+Duration reading_time(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return {};
+  return scheduler::seconds(info.st_size / kBytesPerSecondMin);
+}
+
+}  // namespace
+
+CheckerClient::CheckerClient(int fd, Duration limit)
+    : fd_(fd), limit_(limit), buffer_(kCheckMessageBytesMax) {}
+
+uint64_t CheckerClient::request(Instant now, CheckRequest request) {
+  if (request.id == 0) request.id = next_id_;
+  next_id_ = std::max(next_id_, request.id) + 1;
+  const uint64_t id = request.id;
+  waiting_.push_back(std::move(request));
+  // A broken socket shows at the next read, which can say so.
+  if (!in_flight_) (void)send_next(now);
+  return id;
+}
+
+Status CheckerClient::send_next(Instant now) {
+  in_flight_ = false;
+  overdue_ = false;
+  deadline_ = Instant::never();
+  if (waiting_.empty()) return Done{};
+  const std::string text = encode(waiting_.front());
+  ssize_t sent = -1;
+  do {
+    sent = ::send(fd_, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  } while (sent < 0 && errno == EINTR);
+  if (sent < 0) return system_error("ask", "sluice-h5", errno);
+  in_flight_ = true;
+  deadline_ = now + limit_ + reading_time(waiting_.front().path);
+  return Done{};
+}
+
+Status CheckerClient::read(Instant now, std::vector<CheckReply>& replies) {
+  if (!in_flight_ && !waiting_.empty()) {
+    const Status sent = send_next(now);
+    if (!sent) return sent;
+  }
+  while (true) {
+    const ssize_t count = ::recv(fd_, buffer_.data(), buffer_.size(), MSG_DONTWAIT);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return Done{};
+    if (count < 0) return system_error("read from", "sluice-h5", errno);
+    if (count == 0) return Error{"sluice-h5 is gone: its socket was closed"};
+    const auto reply = decode_check_reply({buffer_.data(), static_cast<size_t>(count)});
+    if (!reply) return reply.error();
+    const Status taken = take(now, *reply, replies);
+    if (!taken) return taken;
+  }
+}
+
+Status CheckerClient::take(Instant now, const CheckReply& reply, std::vector<CheckReply>& replies) {
+  if (!in_flight_) return Done{};
+  const bool crashed = reply.id == 0;
+  if (!crashed && reply.id != waiting_.front().id) return Done{};  // stale
+  if (crashed && reply.crashed_signal == SIGKILL && !overdue_ && !asked_twice_) {
+    asked_twice_ = true;
+    return send_next(now);
+  }
+  replies.push_back(crashed ? failed(reply.crashed_signal) : reply);
+  waiting_.pop_front();
+  asked_twice_ = false;
+  return send_next(now);
+}
+
+CheckReply CheckerClient::failed(int signal) const {
+  const CheckRequest& request = waiting_.front();
+  CheckReply reply;
+  reply.id = request.id;
+  reply.crashed_signal = signal;
+  const std::string name = "'" + std::filesystem::path(request.path).filename().string() + "'";
+  if (overdue_) {
+    reply.error =
+        "checking " + name + " took longer than " +
+        std::to_string(limit_.ns / scheduler::seconds(1).ns) +
+        " s and was ended: the file may be damaged, its file system slow; look at it with "
+        "sluice-h5 --describe";
+  } else {
+    reply.error = "the program that checks " + name + " crashed with signal " +
+                  std::to_string(signal) +
+                  ": the file is damaged in a way that HDF5 does not survive; look at it with "
+                  "sluice-h5 --describe";
+  }
+  return reply;
+}
+
+bool CheckerClient::expired(Instant now) {
+  if (now < deadline_) return false;
+  deadline_ = Instant::never();
+  overdue_ = true;
+  return true;
+}
+
+}  // namespace sluice::io
