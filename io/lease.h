@@ -1,14 +1,22 @@
-// One writer per run directory. `lease.json`: epoch, host, pid, process start time, boot id, batch
-// job, counter. Its owner is gone when host + boot id + pid + start time say so, or its batch job
-// left the queue, or its counter stood still for `stale_after` of the observer's clock. Then the
-// next epoch takes over. Two takers: one wins (link(2) of a private file onto `lease.<epoch>`; the
-// loser reads who won). Owner: rank 0's I/O thread. Test: tests/io/lease_test.cpp
+// One writer per run directory. Files, each JSON of a LeaseOwner:
+//
+//   lease.<epoch>   the claim: link(2) of a private file, so of several takers exactly one wins;
+//   the
+//                   owner is whoever holds the greatest epoch. Older claims are removed.
+//   lease.json      the owner's beats: rewritten at each beat; counts only if its epoch is the
+//                   greatest claim's (a stalled owner may still write it once).
+//
+// The owner is gone when it released, or when on this host its boot id, pid and start time say so,
+// or when its counter stood still for `stale_after` of the observer's clock. Then the next epoch
+// takes over. Owner: rank 0's I/O thread. Test: tests/io/lease_test.cpp
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
+#include "io/files.h"
 #include "scheduler/expected.h"
 #include "scheduler/types.h"
 
@@ -19,11 +27,26 @@ struct LeaseOwner {
   std::string host;
   std::string boot_id;
   int64_t pid = 0;
-  uint64_t start_time = 0;  // /proc/<pid>/stat field 22
-  std::string batch_job;    // SLURM_JOB_ID or ""
-  uint64_t counter = 0;     // beats
-  bool released = false;    // closed in order
+  uint64_t start_time = 0;    // /proc/<pid>/stat field 22
+  std::string batch_job;      // SLURM_JOB_ID or ""
+  uint64_t counter = 0;       // beats
+  bool released = false;      // closed in order
+  int64_t since_unix_ms = 0;  // when it took the lease, by its own clock
+  int64_t beat_unix_ms = 0;   // when it last wrote
 };
+
+// What a lease asks of the machine: replaced in tests, so that they neither sleep nor need a second
+// host.
+class LeaseHost {
+ public:
+  virtual ~LeaseHost() = default;
+  virtual LeaseOwner self() = 0;  // host, boot id, pid, start time, batch job of this process
+  virtual std::optional<uint64_t> start_time_of(int64_t pid) = 0;  // nullopt: no such process
+  virtual int64_t unix_time_ms() = 0;
+  virtual scheduler::Instant now() = 0;
+  virtual void sleep(scheduler::Duration duration) = 0;
+};
+[[nodiscard]] LeaseHost& real_lease_host();
 
 class Lease {
  public:
@@ -31,6 +54,10 @@ class Lease {
   // Waits at most `stale_after` when only the counter can tell (another host); 0: does not wait,
   // refuses.
   [[nodiscard]] static Expected<Lease> take(const std::filesystem::path& run_directory,
+                                            scheduler::Duration stale_after);
+  // `files` and `host` must outlive the lease.
+  [[nodiscard]] static Expected<Lease> take(Files& files, LeaseHost& host,
+                                            const std::filesystem::path& run_directory,
                                             scheduler::Duration stale_after);
   [[nodiscard]] uint32_t epoch() const { return owner_.epoch; }
   [[nodiscard]] const std::string& takeover_note() const {
@@ -41,6 +68,11 @@ class Lease {
   Status release();
 
  private:
+  Lease(Files& files, LeaseHost& host, std::filesystem::path directory, LeaseOwner owner,
+        std::string note);
+  Status write();  // lease.json
+  Files* files_;
+  LeaseHost* host_;
   std::filesystem::path directory_;
   LeaseOwner owner_;
   std::string note_;
@@ -50,8 +82,11 @@ class Lease {
 struct LeaseView {
   LeaseOwner owner;
   enum class Alive : uint8_t { kYes, kNo, kUnknown } alive = Alive::kUnknown;
-  int64_t beat_age_ms = 0;  // since the lease file last changed
+  int64_t beat_age_ms = 0;  // since its last beat
 };
+// ENOENT: nobody ever took it.
 [[nodiscard]] Expected<LeaseView> view_lease(const std::filesystem::path& run_directory);
+[[nodiscard]] Expected<LeaseView> view_lease(Files& files, LeaseHost& host,
+                                             const std::filesystem::path& run_directory);
 
 }  // namespace sluice::io
