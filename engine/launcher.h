@@ -33,6 +33,10 @@ struct ProcessTree {
 // in order with another code.
 int run_guarded(const ProcessTree& tree);
 
+// What `ps` and the tests know a process by: "sluice-guard" and "sluice-launch" are set here, the
+// rank calls this with "sluice-rank" at its start. At most 15 characters.
+void set_process_name(const char* name);
+
 // True if `name` (an environment variable) belongs to an MPI, PMI or batch launcher and must not
 // reach user code.
 [[nodiscard]] bool is_launcher_variable(const std::string& name);

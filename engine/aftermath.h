@@ -1,0 +1,34 @@
+// What the survivor of a death does: removes the node's store and the rank's files in shared
+// memory, and leaves a note in the run directory by which rank 0, or the next run, learns of it at
+// once. Used by guard and launcher, after their descendants are dead. One thread. Test:
+// tests/engine/launcher_test.cpp
+#pragma once
+
+#include <string>
+
+#include "engine/launcher.h"
+#include "scheduler/types.h"
+
+namespace sluice::engine {
+
+struct Aftermath {
+  const ProcessTree* tree = nullptr;
+  int64_t start_seconds = 0;  // CLOCK_REALTIME of the guard's start: older files are not ours
+
+  // Removes the store and the segments of Open MPI's vader that this rank made.
+  void clean() const;
+  // lost/<mpi_rank>: one line with host and what happened. Nothing when the run directory is not
+  // known or does not exist.
+  void note_lost(const std::string& what) const;
+};
+
+// Names of vader's segments that belong to a rank of this job: exact when the launcher's variables
+// tell the job's id (mpirun), else "" (srun: judged by age and use).
+[[nodiscard]] std::string vader_segment_name(const std::string& host, unsigned uid,
+                                             const std::string& pmix_namespace,
+                                             const std::string& local_rank);
+
+// "was killed by signal 9 (Killed)", "exited with code 3".
+[[nodiscard]] std::string describe_wait_status(int status);
+
+}  // namespace sluice::engine

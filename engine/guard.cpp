@@ -1,0 +1,212 @@
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <string>
+#include <vector>
+
+#include "engine/aftermath.h"
+#include "engine/descendants.h"
+#include "engine/launcher.h"
+#include "engine/launcher_process.h"
+#include "io/file_descriptor.h"
+
+namespace sluice::engine {
+namespace {
+
+constexpr scheduler::Duration kKillBound = scheduler::seconds(10);
+constexpr int kUnusable = 3;  // exit codes: see conventions
+constexpr int kSignalBase = 128;
+constexpr int kPollWithoutPidfdMs = 1000;
+constexpr std::array kForwarded = {SIGTERM, SIGINT, SIGUSR1, SIGUSR2};
+
+sigset_t guarded_signals() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (const int number : kForwarded) ::sigaddset(&set, number);
+  ::sigaddset(&set, SIGCHLD);
+  return set;
+}
+
+int open_pidfd(pid_t pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); }
+
+bool started_by_mpi() {
+  return std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr || std::getenv("PMIX_RANK") != nullptr ||
+         std::getenv("PMI_RANK") != nullptr;
+}
+
+bool knows_its_rank(pid_t pid) {
+  return !variable_of(pid, "OMPI_COMM_WORLD_SIZE").empty() ||
+         !variable_of(pid, "PMIX_RANK").empty() || !variable_of(pid, "PMI_RANK").empty();
+}
+
+class Guard {
+ public:
+  explicit Guard(const ProcessTree& tree);
+  int run();
+
+ private:
+  void start_launcher();
+  void watch_ancestors();
+  [[nodiscard]] bool parent_is_gone() const;
+  void wait_for_something();
+  void take_signals();
+  void forward(int number);
+  void reap();
+  [[nodiscard]] int end_after_parent();
+  [[nodiscard]] int end_after_launcher();
+  [[nodiscard]] int exit_code(const RankReport& report) const;
+
+  const ProcessTree& tree_;
+  Aftermath aftermath_;
+  std::string mark_;
+  pid_t parent_ = 0;
+  pid_t launcher_ = 0;
+  int launcher_status_ = 0;
+  bool launcher_gone_ = false;
+  bool parent_gone_ = false;
+  bool polls_parent_ = false;  // no pidfd in this kernel
+  io::FileDescriptor signals_;
+  io::FileDescriptor socket_;                // to the launcher
+  std::vector<io::FileDescriptor> watched_;  // pidfds of mpirun (or its like) and wrappers between
+};
+
+Guard::Guard(const ProcessTree& tree)
+    : tree_(tree),
+      aftermath_{&tree, static_cast<int64_t>(::time(nullptr))},
+      mark_(tree.run_uuid_hint.empty() ? own_mark() : tree.run_uuid_hint),
+      parent_(::getppid()) {}
+
+int Guard::run() {
+  set_process_name("sluice-guard");
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const sigset_t set = guarded_signals();
+  ::sigprocmask(SIG_BLOCK, &set, nullptr);
+  start_launcher();
+  if (launcher_ < 0) {
+    std::fprintf(stderr, "sluice: cannot make a process; check 'ulimit -u'\n");
+    return kUnusable;
+  }
+  signals_ = io::FileDescriptor(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (started_by_mpi()) watch_ancestors();
+  while (!launcher_gone_ && !parent_gone_) wait_for_something();
+  return launcher_gone_ ? end_after_launcher() : end_after_parent();
+}
+
+void Guard::start_launcher() {
+  std::array<int, 2> ends{-1, -1};
+  const int made = ::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data());
+  SLUICE_ASSERT(made == 0, errno);
+  socket_ = io::FileDescriptor(ends[0]);
+  io::FileDescriptor launcher_end(ends[1]);
+  launcher_ = ::fork();
+  if (launcher_ != 0) return;
+  socket_.reset();
+  ::setsid();
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  set_process_name("sluice-launch");
+  run_launcher(tree_, aftermath_, mark_, std::move(launcher_end));
+  ::_exit(0);
+}
+
+// Our parent, and above it as long as the parent is a wrapper that mpirun started as this rank:
+// the first one that does not know a rank of its own is mpirun, orted or slurmstepd.
+void Guard::watch_ancestors() {
+  constexpr int kWrappersMax = 16;
+  pid_t pid = parent_;
+  for (int i = 0; i < kWrappersMax && pid > 1; ++i) {
+    io::FileDescriptor pidfd(open_pidfd(pid));
+    if (!pidfd.open()) break;
+    watched_.push_back(std::move(pidfd));
+    if (!knows_its_rank(pid)) break;
+    pid = read_stat(pid).parent;
+  }
+  polls_parent_ = watched_.empty();
+}
+
+bool Guard::parent_is_gone() const { return ::getppid() != parent_; }
+
+void Guard::wait_for_something() {
+  std::vector<pollfd> waits{{signals_.get(), POLLIN, 0}};
+  for (const io::FileDescriptor& pidfd : watched_) waits.push_back({pidfd.get(), POLLIN, 0});
+  const int count = ::poll(waits.data(), waits.size(), polls_parent_ ? kPollWithoutPidfdMs : -1);
+  if (polls_parent_) parent_gone_ = parent_is_gone();
+  if (count <= 0) return;
+  for (size_t i = 1; i < waits.size(); ++i) parent_gone_ |= waits[i].revents != 0;
+  if (waits[0].revents != 0) take_signals();
+}
+
+void Guard::take_signals() {
+  signalfd_siginfo info{};
+  while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
+    const auto number = static_cast<int>(info.ssi_signo);
+    if (number == SIGCHLD) {
+      reap();
+    } else {
+      forward(number);
+    }
+  }
+}
+
+void Guard::forward(int number) {
+  const auto byte = static_cast<char>(number);
+  (void)::send(socket_.get(), &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void Guard::reap() {
+  int status = 0;
+  pid_t pid = 0;
+  while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) {
+    if (pid != launcher_) continue;
+    launcher_gone_ = true;
+    launcher_status_ = status;
+  }
+}
+
+int Guard::end_after_parent() {
+  (void)kill_all_descendants(kKillBound);
+  aftermath_.clean();
+  aftermath_.note_lost("mpirun (or the launcher that it is here) was killed");
+  return kSignalBase + SIGKILL;
+}
+
+int Guard::end_after_launcher() {
+  RankReport report;
+  const ssize_t got = ::recv(socket_.get(), &report, sizeof report, MSG_DONTWAIT);
+  if (got == sizeof report) return exit_code(report);
+  (void)kill_all_descendants(kKillBound);
+  aftermath_.clean();
+  aftermath_.note_lost("the launcher " + describe_wait_status(launcher_status_));
+  report.wait_status = launcher_status_;
+  report.in_order = false;
+  return exit_code(report);
+}
+
+int Guard::exit_code(const RankReport& report) const {
+  if (tree_.mpi_rank != 0 && !report.in_order) return 0;  // a worker's death ends nobody else
+  if (WIFSIGNALED(report.wait_status)) return kSignalBase + WTERMSIG(report.wait_status);
+  return WEXITSTATUS(report.wait_status);
+}
+
+}  // namespace
+
+int run_guarded(const ProcessTree& tree) {
+  sigset_t before;
+  ::sigprocmask(SIG_SETMASK, nullptr, &before);
+  Guard guard(tree);
+  const int code = guard.run();
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  return code;
+}
+
+}  // namespace sluice::engine
