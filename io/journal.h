@@ -78,11 +78,11 @@ struct DoneRecord {
   std::string task, item;
   scheduler::AttemptId attempt;
   scheduler::Hash128 key;
-  scheduler::Hash128 static_key;  // the part of key that inputs do not change: `why` compares it
   std::vector<Output> outputs;
   scheduler::Usage usage;
   uint32_t worker = 0;
   int64_t unix_time_ms = 0;
+  scheduler::Hash128 static_key;  // the part of key that inputs do not change: `why` compares it
 };
 struct Durable {  // written before the rename
   std::string task, item, output;

@@ -19,7 +19,8 @@ record::DoneRecord done_record() {
           {{"field", {1, 2}, 4096, false, ""}, {"score", {3, 4}, 0, true, ""}},
           {scheduler::seconds(3), scheduler::seconds(2), 1 << 20},
           5,
-          1'700'000'000'123};
+          1'700'000'000'123,
+          {5, 6}};
 }
 
 std::vector<Record> all_records() {
