@@ -14,10 +14,11 @@
 // not durable: so what runs is exactly what an unfinished consumer needs (design §4, Promise).
 //
 // **Life of an object.** Unknown -> Sealed (content id known; replicas, or durable, or lost) ->
-// dropped everywhere once every consumer is Done. A result is saved by a worker that holds it, then
-// committed by rank 0; a result counts as done only then. Failed and skipped consumers keep their
-// inputs: at the end of a run that leaves work (failed or stopped), inputs that unfinished
-// instances need are saved to objects/, costliest first, before RunEnded.
+// dropped everywhere once every consumer is Done and none of them will have to run again for
+// outputs of its own that are gone. A result is saved by a worker that holds it, then committed by
+// rank 0; a result counts as done only then. Failed and skipped consumers keep their inputs: at the
+// end of a run that leaves work (failed or stopped), inputs that unfinished instances need are
+// saved to objects/, costliest first, before RunEnded.
 //
 // **Workers.** Attempts in slots are bounded by the worker's resources; as many again as are in
 // slots may be sent ahead (depth 2), never with limits (`request.limits` empty), and are taken back

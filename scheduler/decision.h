@@ -86,8 +86,10 @@ struct CommitObject {
 struct RemoveSaved {
   ObjectId object;
 };
-// Journal: this instance is done under this key (attempt none: restored from the journal, nothing
-// to write).
+// Journal: this instance is done under this key. Attempt none: its outputs are as the journal says,
+// nothing to write; it may still run again, if a result of it was not safe. Comes again when the
+// instance was run again for lost bytes; `outputs` then carry the first content ids, while a
+// value's text is that of this attempt (the first one stands).
 struct InstanceDone {
   InstanceId instance;
   AttemptId attempt;

@@ -1,0 +1,318 @@
+// What becomes of an instance: its key, its demand, its turn in the queue, its end.
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <utility>
+
+#include "scheduler/check.h"
+#include "scheduler/core_state.h"
+
+namespace sluice::scheduler {
+
+void Core::State::drain() {
+  for (size_t next = 0; next < changes.size(); ++next) {
+    handle(Change(changes[next]));  // a copy: handling appends
+  }
+  changes.clear();
+}
+
+// Every change is a hint: things may have moved on since it was noted.
+void Core::State::handle(const Change& change) {
+  const InstanceId instance = change.instance;
+  const InstanceState state = instance.valid() ? at(instance).state : InstanceState::kWaiting;
+  const bool before_start = state == InstanceState::kBlocked || state == InstanceState::kReady;
+  switch (change.kind) {
+    case Change::Kind::kResolved:
+      if (state == InstanceState::kWaiting) {
+        resolve(instance);
+      }
+      break;
+    case Change::Kind::kAvailable:
+      if (state == InstanceState::kBlocked) {
+        settle(instance);
+      }
+      break;
+    case Change::Kind::kAbsent:
+      if (state == InstanceState::kReady && !objects.inputs_available(instance)) {
+        set_state(instance, InstanceState::kBlocked);
+      }
+      break;
+    case Change::Kind::kWanted:
+      if (state == InstanceState::kDone && wanted(instance)) {
+        run_again(instance);
+      }
+      break;
+    case Change::Kind::kUnwanted:
+      if (before_start && at(instance).sealed && !wanted(instance)) {
+        back_to_done(instance);
+      }
+      break;
+    case Change::Kind::kHopeless:
+      if ((before_start && objects.hopeless_group(instance, false).valid()) ||
+          (state == InstanceState::kWaiting && objects.hopeless_group(instance, true).valid())) {
+        skip(instance, change.because);
+      }
+      break;
+    case Change::Kind::kIdle:
+      review_drop(change.object);
+      break;
+    case Change::Kind::kExposed:
+      review_closed(instance);
+      break;
+  }
+}
+
+void Core::State::set_state(InstanceId instance, InstanceState state) {
+  InstanceRecord& record = at(instance);
+  --state_counts[static_cast<size_t>(record.state)];
+  ++state_counts[static_cast<size_t>(state)];
+  if (record.state == InstanceState::kReady) {
+    --queues[spec_of(instance).request.index()].ready;
+  }
+  if (record.state == InstanceState::kDone && !record.ran) {
+    --restored_count;
+  }
+  if (state == InstanceState::kDone && !record.ran) {
+    ++restored_count;
+  }
+  record.state = state;
+}
+
+// All inputs' contents are known: the key decides whether the journal already has the outputs.
+void Core::State::resolve(InstanceId instance) {
+  InstanceRecord& record = at(instance);
+  record.key = objects.key(instance);
+  const std::unique_ptr<Prior> prior = std::move(priors[instance.index()]);
+  if (prior != nullptr && prior->key == record.key &&
+      prior->outputs.size() == spec_of(instance).outputs.size()) {
+    restore(instance, *prior);
+    return;
+  }
+  if (prior != nullptr) {
+    const size_t count = std::min(prior->durable.size(), spec_of(instance).outputs.size());
+    for (size_t i = 0; i < count; ++i) {
+      const ObjectId object = graph.object(instance, i);
+      if (prior->durable[i] && !objects.is_value(object) && !objects.is_result(object)) {
+        emit(decision::RemoveSaved{object});  // made by another key
+      }
+    }
+  }
+  set_state(instance, InstanceState::kBlocked);
+  demand(instance);
+  settle(instance);
+}
+
+void Core::State::restore(InstanceId instance, const Prior& prior) {
+  at(instance).sealed = true;
+  ++task_of(instance).successes;
+  bool published = true;
+  for (size_t i = 0; i < prior.outputs.size(); ++i) {
+    const ObjectId object = graph.object(instance, i);
+    if (!objects.is_value(object) && i < prior.durable.size() && prior.durable[i]) {
+      objects.set_durable(
+          object, objects.is_result(object) ? Destination::kResults : Destination::kObjects);
+    }
+    objects.learn(object, prior.outputs[i].content, prior.outputs[i].bytes);
+    published = published && !objects.pending(object);
+  }
+  emit(decision::InstanceDone{instance, {}, at(instance).key, prior.outputs, {}, {}});
+  if (published) {
+    set_state(instance, InstanceState::kDone);
+    review_closed(instance);
+    return;
+  }
+  set_state(instance, InstanceState::kBlocked);
+  demand(instance);
+  settle(instance);
+}
+
+// Does anyone need an output of this done instance that is gone?
+bool Core::State::wanted(InstanceId instance) const {
+  for (const ObjectId object : graph.objects_of(instance)) {
+    if (objects.absent(object) &&
+        (objects.demanded(object) || (objects.pending(object) && !saved_elsewhere(object)))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// A pending result needs no replica once its bytes are in the run directory, or once saving it was
+// given up.
+bool Core::State::saved_elsewhere(ObjectId object) const {
+  const auto save = saves.find(object);
+  return save != saves.end() && (save->second.committing || save->second.given_up);
+}
+
+void Core::State::demand(InstanceId instance) {
+  if (!at(instance).demanding) {
+    at(instance).demanding = true;
+    objects.demand_inputs(instance);
+  }
+}
+
+void Core::State::release(InstanceId instance) {
+  if (at(instance).demanding) {
+    at(instance).demanding = false;
+    objects.release_inputs(instance);
+  }
+}
+
+// A blocked instance: can it ever start, can it start now?
+void Core::State::settle(InstanceId instance) {
+  if (task_of(instance).held) {
+    skip(instance, task_of(instance).last_failed);
+    return;
+  }
+  const GroupId hopeless = objects.hopeless_group(instance, false);
+  if (hopeless.valid()) {
+    skip(instance, objects.hopeless_producer(hopeless));
+  } else if (objects.inputs_available(instance)) {
+    make_ready(instance);
+  }
+}
+
+void Core::State::make_ready(InstanceId instance) {
+  set_state(instance, InstanceState::kReady);
+  ReadyQueue& queue = queues[spec_of(instance).request.index()];
+  ++queue.ready;
+  InstanceRecord& record = at(instance);
+  if (!record.queued) {
+    record.queued = true;
+    queue.heap.push_back(record.order);
+    std::push_heap(queue.heap.begin(), queue.heap.end(), std::greater<>());
+  }
+}
+
+// A done instance lets go of its inputs, unless an output of it is gone that someone not done yet
+// reads: then it will run again when that one's turn comes, and keeps its inputs until then.
+void Core::State::review_closed(InstanceId instance) {
+  InstanceRecord& record = at(instance);
+  bool closed = record.state == InstanceState::kDone;
+  for (const ObjectId object : graph.objects_of(instance)) {
+    closed = closed && !objects.exposed(object);
+  }
+  if (closed == record.closed) {
+    return;
+  }
+  record.closed = closed;
+  if (closed) {
+    objects.close_inputs(instance);
+  } else {
+    objects.reopen_inputs(instance);
+  }
+}
+
+void Core::State::run_again(InstanceId instance) {
+  set_state(instance, InstanceState::kBlocked);
+  review_closed(instance);
+  demand(instance);
+  settle(instance);
+}
+
+void Core::State::back_to_done(InstanceId instance) {
+  release(instance);
+  set_state(instance, InstanceState::kDone);
+  review_closed(instance);
+}
+
+// Its attempt is over without success or blame enough to fail it.
+void Core::State::requeue(InstanceId instance) {
+  set_state(instance, InstanceState::kBlocked);
+  if (at(instance).sealed && !wanted(instance)) {
+    back_to_done(instance);
+    return;
+  }
+  demand(instance);
+  settle(instance);
+}
+
+bool Core::State::may_retry(InstanceId instance, const event::AttemptFailed& report) const {
+  const uint8_t charged = at(instance).charged[static_cast<size_t>(report.cause)];
+  if (report.cause == Cause::kLost) {
+    return charged < kLostAttemptsMax;
+  }
+  const RetryPolicy& retry = spec_of(instance).retry;
+  if (report.cause == Cause::kExit && !retry.exit_codes.empty() &&
+      std::find(retry.exit_codes.begin(), retry.exit_codes.end(), report.exit_code) ==
+          retry.exit_codes.end()) {
+    return false;
+  }
+  return charged <= retry.max[static_cast<size_t>(report.cause)] &&
+         charged < std::numeric_limits<uint8_t>::max();
+}
+
+void Core::State::charge(InstanceId instance, event::AttemptFailed report) {
+  uint8_t& charged = at(instance).charged[static_cast<size_t>(report.cause)];
+  if (charged < std::numeric_limits<uint8_t>::max()) {
+    ++charged;
+  }
+  const bool again = may_retry(instance, report);
+  emit(decision::AttemptEnded{instance, std::move(report), !again});
+  if (again) {
+    requeue(instance);
+  } else {
+    fail(instance);
+  }
+}
+
+void Core::State::fail(InstanceId instance) {
+  release(instance);
+  set_state(instance, InstanceState::kFailed);
+  for (const ObjectId object : graph.objects_of(instance)) {
+    objects.abandon(object);
+  }
+  const TaskSpec& spec = spec_of(instance);
+  TaskRecord& task = task_of(instance);
+  ++task.failures;
+  task.last_failed = instance;
+  if (spec.on_failure != OnFailure::kIgnore) {
+    failure_counts = true;
+  }
+  if (!task.held && task.successes == 0 && task.failures >= options.failures_without_success_max) {
+    hold(graph.task_of(instance));
+  }
+  if (spec.on_failure == OnFailure::kStop) {
+    begin_stop(Stop::kFailure);
+  }
+}
+
+void Core::State::hold(TaskId id) {
+  tasks[id.index()].held = true;
+  const TaskSpec& spec = graph.task(id);
+  for (uint32_t item = 0; item < spec.instance_count; ++item) {
+    const InstanceId instance = graph.instance(id, item);
+    switch (at(instance).state) {
+      case InstanceState::kWaiting:
+      case InstanceState::kBlocked:
+      case InstanceState::kReady:
+        skip(instance, tasks[id.index()].last_failed);
+        break;
+      case InstanceState::kAssigned: {
+        const auto flight = flights.find(at(instance).attempt);
+        SLUICE_ASSERT(flight != flights.end(), instance);
+        if (!flight->second.taken_back && !at(flight->second.worker).lost) {
+          flight->second.taken_back = true;
+          emit(decision::TakeBack{flight->second.worker, flight->first});
+        }
+        break;
+      }
+      case InstanceState::kRunning:
+      case InstanceState::kDone:
+      case InstanceState::kFailed:
+      case InstanceState::kSkipped:
+        break;
+    }
+  }
+}
+
+void Core::State::skip(InstanceId instance, InstanceId because) {
+  release(instance);
+  set_state(instance, InstanceState::kSkipped);
+  emit(decision::InstanceSkipped{instance, because});
+  for (const ObjectId object : graph.objects_of(instance)) {
+    objects.abandon(object);
+  }
+}
+
+}  // namespace sluice::scheduler
