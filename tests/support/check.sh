@@ -36,7 +36,7 @@ check_result() {
 }
 
 # check SENTENCE COMMAND...: the sentence is true when the command succeeds. Its output is kept in
-# $scratch/output and shown when it fails. `!` as first word of the command negates.
+# $scratch/output and shown when it fails; then check returns 1, for `|| exit 1`. `!` as first word of the command negates.
 check() {
   local sentence=$1
   shift
@@ -61,6 +61,7 @@ check_status() {
   check_result fail "$sentence"
   echo "      status $status, expected $expected: $(cut -c 1-200 <<<"$*")"
   tail -n 40 "$scratch/output" | sed 's/^/      | /'
+  return 1
 }
 
 # check_equal SENTENCE FOUND EXPECTED
@@ -70,6 +71,7 @@ check_equal() {
   else
     check_result fail "$1"
     printf '      found:    %s\n      expected: %s\n' "$2" "$3"
+    return 1
   fi
 }
 
@@ -90,8 +92,8 @@ wait_until() {
 
 # Processes that were started by this script, directly or not, and are alive.
 check_own_processes() {
-  env -u CHECK_SCRIPT_ID grep -lsz "^CHECK_SCRIPT_ID=$CHECK_SCRIPT_ID\$" /proc/[0-9]*/environ |
-    cut -d/ -f3
+  env -u CHECK_SCRIPT_ID bash -c 'grep -lsz "^CHECK_SCRIPT_ID=$0\$" /proc/[0-9]*/environ | cut -d/ -f3' \
+    "$CHECK_SCRIPT_ID"
 }
 check_no_own_processes() { [[ -z $(check_own_processes) ]]; }
 
@@ -127,14 +129,16 @@ check_end() {
   local status=$? pid
   trap - EXIT
   cd /
-  if [[ $status != 0 ]]; then check_result fail "the script ran to its end (it left with $status)"; fi
+  if [[ $status != 0 && $check_failures == 0 ]]; then
+    check_result fail "the script ran to its end (it left with $status)"
+  fi
   if wait_until 5 check_no_own_processes; then
     check_result pass "no process stayed behind"
   else
     check_result fail "no process stayed behind"
     for pid in $(check_own_processes); do
-      echo "      $pid $(tr '\0' ' ' <"/proc/$pid/cmdline")"
-      kill -9 "$pid"
+      echo "      $pid $(tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline")"
+      kill -9 "$pid" 2>/dev/null
     done
   fi
   if wait_until 2 check_no_left_memory; then

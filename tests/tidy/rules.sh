@@ -46,7 +46,7 @@ foreign() {
 check "tidy: yaml-cpp is included by the spec's reader only" none foreign 'yaml-cpp' 'io/spec[a-z_]*\.cpp'
 check "tidy: hdf5 is included by io/hdf5.cpp only" none foreign 'hdf5|H5' 'io/hdf5\.cpp'
 check "tidy: mpi is included by the transport, main and the gang executor only" \
-  none foreign 'mpi\.h|mpi/' 'io/transport_mpi\.cpp|engine/main\.cpp|engine/exec_mpi[a-z_]*\.cpp'
+  none foreign 'mpi\.h|mpi/' 'io/(transport_mpi|mpi_session)\.cpp|engine/main\.cpp|engine/exec_mpi[a-z_]*\.cpp'
 check "tidy: hwloc is included by engine/topology.cpp only" none foreign 'hwloc' 'engine/topology\.cpp'
 
 impure() {
@@ -59,12 +59,9 @@ check "tidy: scheduler has no clock, file, thread, unordered container or except
 # ---------------------------------------------------------------- text
 
 longer_than() {
-  local limit=$1 file
+  local limit=$1
   shift
-  for file; do
-    awk -v file="$file" -v limit="$limit" \
-      'END {if (NR > limit) print file ": " NR " lines, at most " limit}' "$file"
-  done
+  awk -v limit="$limit" 'FNR == limit + 1 {print FILENAME ": more than " limit " lines"}' "$@"
 }
 long_files() {
   longer_than 800 "${own[@]}"
@@ -82,12 +79,7 @@ check "tidy: no header opens a namespace for its readers" \
   none grep -nHE '^ *using namespace' "${headers[@]}"
 check "tidy: every header is guarded by #pragma once" none grep -LE '^#pragma once' "${headers[@]}"
 
-headers_without_head() {
-  local file
-  for file in "${headers[@]}"; do
-    head -n 1 "$file" | grep -q '^//' || echo "$file"
-  done
-}
+headers_without_head() { awk 'FNR == 1 && !/^\/\// {print FILENAME}' "${headers[@]}"; }
 check "tidy: every header begins with a comment that says what it is for" none headers_without_head
 check "tidy: no tab and no blank at the end of a line" \
   none grep -nHP '\t|[ \t]+$' "${sources[@]}"
