@@ -1,7 +1,12 @@
-// The trace: every input of the core, for replay at a desk. `trace.bin`: magic "SLTRACE1", then
-// blocks [u32 length] [u8 kind][payload]: G graph (io/wire), O options, E event (i64 now, event), S
-// schedule call (i64 now), D digest (u64, after each schedule call), Z the trace was cut here
-// because it reached its bound. Never synced. Writer: the I/O thread. Test: tests/io/trace_test.cpp
+// The trace: every input of the core, for replay at a desk. `trace.bin`: the magic "SLTRACE1", then
+// blocks [u32 length of the payload, little-endian] [u8 kind] [payload]:
+//
+//   G graph (io/wire)        O options (io/codec_scheduler.h)      both first, once
+//   E i64 now, event         S i64 now: a schedule call            D u64 digest, after each S
+//   Z the trace was cut here because it reached its bound or the disk was full; nothing follows
+//
+// now and digest are eight bytes, little-endian. Never synced: the end may be torn. Writer: the I/O
+// thread; event_block and schedule_block: any thread. Test: tests/io/trace_test.cpp
 #pragma once
 
 #include <cstdint>
@@ -28,6 +33,7 @@ class TraceWriter {
   // Encoded on the control thread (cheap), appended on the I/O thread.
   [[nodiscard]] static Bytes event_block(scheduler::Instant now, const scheduler::Event& event);
   [[nodiscard]] static Bytes schedule_block(scheduler::Instant now, uint64_t digest);
+  // At its bound, and after a failed append (told once), the trace ends: later blocks are dropped.
   Status append(const Bytes& block);
 
  private:
@@ -53,5 +59,6 @@ struct Trace {
   bool torn = false;  // the last block was incomplete: it is left out
 };
 [[nodiscard]] Expected<Trace> read_trace(const std::filesystem::path& file);
+[[nodiscard]] Expected<Trace> read_trace(Files& files, const std::filesystem::path& file);
 
 }  // namespace sluice::io

@@ -2,31 +2,13 @@
 
 #include <tuple>
 
-#include "io/codec.h"
+#include "io/codec_scheduler.h"
 
 namespace sluice::io {
 
 namespace s = scheduler;
 
-// -- the scheduler's vocabulary: members in the order of the struct --
-
-template <>
-inline constexpr uint64_t kEnumLast<s::Cause> = s::kCauseCount - 1;
-template <>
-inline constexpr uint64_t kEnumLast<s::OutputKind> = static_cast<uint64_t>(s::OutputKind::kValue);
-
-template <>
-inline constexpr auto kMembers<s::Resources> =
-    std::tuple{&s::Resources::cpus, &s::Resources::memory_bytes};
-template <>
-inline constexpr auto kMembers<s::Usage> =
-    std::tuple{&s::Usage::wall, &s::Usage::cpu, &s::Usage::memory_peak_bytes};
-template <>
-inline constexpr auto kMembers<s::OutputReport> =
-    std::tuple{&s::OutputReport::content, &s::OutputReport::bytes, &s::OutputReport::value};
-template <>
-inline constexpr auto kMembers<s::InputPlace> =
-    std::tuple{&s::InputPlace::object, &s::InputPlace::source};
+// -- events and decisions: members in the order of the struct --
 
 namespace e = s::event;
 template <>

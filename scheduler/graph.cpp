@@ -163,6 +163,12 @@ GroupId GraphBuilder::group(std::span<const ObjectId> objects,
 }
 
 Graph GraphBuilder::build() {
+  std::optional<Graph> graph = build_if_acyclic();
+  SLUICE_ASSERT(graph.has_value());
+  return std::move(*graph);
+}
+
+std::optional<Graph> GraphBuilder::build_if_acyclic() {
   Graph graph = std::move(graph_);
   graph_ = Graph();
   build_rows<GroupId>(
@@ -185,7 +191,9 @@ Graph GraphBuilder::build() {
         }
       },
       graph.object_groups_begin_, graph.object_groups_);
-  SLUICE_ASSERT(acyclic(graph), graph.instance_count(), graph.group_count());
+  if (!acyclic(graph)) {
+    return std::nullopt;
+  }
   return graph;
 }
 

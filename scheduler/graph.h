@@ -12,6 +12,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -123,7 +124,6 @@ class Graph {
 
  private:
   friend class GraphBuilder;
-  friend struct GraphCodec;  // io/wire: the trace carries the graph
   template <class Value>
   static std::span<const Value> row(const std::vector<uint32_t>& begin,
                                     const std::vector<Value>& values, size_t index) {
@@ -161,6 +161,8 @@ class GraphBuilder {
   GroupId group(std::span<const ObjectId> objects, std::span<const InstanceId> consumers);
   [[nodiscard]] const Graph& so_far() const { return graph_; }
   [[nodiscard]] Graph build();
+  // For graphs that come from a file (a trace): nothing if there is a cycle.
+  [[nodiscard]] std::optional<Graph> build_if_acyclic();
 
  private:
   Graph graph_;
