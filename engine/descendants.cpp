@@ -188,6 +188,22 @@ std::string variable_of(pid_t pid, std::string_view name) {
   return "";
 }
 
+bool knows_its_rank(pid_t pid) {
+  return !variable_of(pid, "OMPI_COMM_WORLD_SIZE").empty() ||
+         !variable_of(pid, "PMIX_RANK").empty() || !variable_of(pid, "PMI_RANK").empty();
+}
+
+std::vector<pid_t> ancestors_up_to_mpirun(pid_t pid) {
+  constexpr size_t kMost = 32;
+  std::vector<pid_t> ancestors;
+  do {
+    pid = read_stat(pid).parent;
+    if (pid <= 1) break;
+    ancestors.push_back(pid);
+  } while (ancestors.size() < kMost && knows_its_rank(pid));
+  return ancestors;
+}
+
 std::string own_mark() {
   return std::to_string(::getpid()) + "-" + std::to_string(read_stat(::getpid()).start_time);
 }

@@ -48,6 +48,12 @@ struct ProcessStat {
 // A variable in the environment that the process was started with; "" if absent or not readable.
 [[nodiscard]] std::string variable_of(pid_t pid, std::string_view name);
 
+// True if the process's environment says that an MPI launcher started it as a rank.
+[[nodiscard]] bool knows_its_rank(pid_t pid);
+// From the parent of `pid` up, through wrappers that know the rank that they were started as, to
+// the first process that does not: mpirun, orted or slurmstepd.
+[[nodiscard]] std::vector<pid_t> ancestors_up_to_mpirun(pid_t pid);
+
 // "<pid>-<start time>" of this process: first part of SLUICE_ATTEMPT, unique on a node since boot.
 [[nodiscard]] std::string own_mark();
 

@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <ctime>
 #include <string>
 #include <vector>
@@ -39,16 +38,6 @@ sigset_t guarded_signals() {
 }
 
 int open_pidfd(pid_t pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); }
-
-bool started_by_mpi() {
-  return std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr || std::getenv("PMIX_RANK") != nullptr ||
-         std::getenv("PMI_RANK") != nullptr;
-}
-
-bool knows_its_rank(pid_t pid) {
-  return !variable_of(pid, "OMPI_COMM_WORLD_SIZE").empty() ||
-         !variable_of(pid, "PMIX_RANK").empty() || !variable_of(pid, "PMI_RANK").empty();
-}
 
 class Guard {
  public:
@@ -98,7 +87,7 @@ int Guard::run() {
     return kUnusable;
   }
   signals_ = io::FileDescriptor(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (started_by_mpi()) watch_ancestors();
+  if (knows_its_rank(::getpid())) watch_ancestors();
   while (!launcher_gone_ && !parent_gone_) wait_for_something();
   return launcher_gone_ ? end_after_launcher() : end_after_parent();
 }
@@ -119,17 +108,11 @@ void Guard::start_launcher() {
   ::_exit(0);
 }
 
-// Our parent, and above it as long as the parent is a wrapper that mpirun started as this rank:
-// the first one that does not know a rank of its own is mpirun, orted or slurmstepd.
+// mpirun and the wrappers between it and us: when one goes, the others are not to be relied on.
 void Guard::watch_ancestors() {
-  constexpr int kWrappersMax = 16;
-  pid_t pid = parent_;
-  for (int i = 0; i < kWrappersMax && pid > 1; ++i) {
+  for (const pid_t pid : ancestors_up_to_mpirun(::getpid())) {
     io::FileDescriptor pidfd(open_pidfd(pid));
-    if (!pidfd.open()) break;
-    watched_.push_back(std::move(pidfd));
-    if (!knows_its_rank(pid)) break;
-    pid = read_stat(pid).parent;
+    if (pidfd.open()) watched_.push_back(std::move(pidfd));
   }
   polls_parent_ = watched_.empty();
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,16 @@ struct Node {
   std::string narrowed;  // "" or why fewer cores are usable than the machine has, with the remedy
 };
 
-// `launch_affinity`: PUs of the process that mpirun bound (see above), empty: this process's.
-[[nodiscard]] Expected<Node> read_node();
+// What read_node looks at: the system's, or a test's own.
+struct NodeSources {
+  std::string synthetic;             // a machine in hwloc's words ("pack:2 core:4 pu:2"); "": this
+  std::vector<int32_t> own_mask;     // PUs this process may run on, ascending
+  std::vector<int32_t> mpirun_mask;  // PUs of mpirun, if it bound this process; else empty
+  std::filesystem::path root = "/";  // of proc, sys and dev
+};
+[[nodiscard]] NodeSources system_sources();
+[[nodiscard]] Expected<Node> read_node(const NodeSources& sources);
+[[nodiscard]] Expected<Node> read_node();  // of the system's sources
 
 // This rank's share of the node's cores when `local_count` ranks of this run are on it: contiguous
 // blocks, every core given once, the first ranks get one more when it is uneven, surplus ranks

@@ -39,6 +39,10 @@ namespace sluice::io {
 [[nodiscard]] int64_t node_memory_budget_bytes(const std::filesystem::path& tmpfs,
                                                const std::filesystem::path& root = "/");
 
+// The smallest memory limit of this process's cgroups, version 1 and 2; the greatest number if
+// none.
+[[nodiscard]] int64_t cgroup_memory_limit_bytes(const std::filesystem::path& root = "/");
+
 struct StorePlace {
   std::filesystem::path memory;  // folder of the first tier, e.g. /dev/shm/sluice.0.123.456.1
   std::filesystem::path disk;    // folder of the second tier

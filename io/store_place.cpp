@@ -111,7 +111,18 @@ int64_t smallest_limit(const fs::path& mount, fs::path group, const char* file) 
   }
 }
 
-int64_t cgroup_limit_bytes(const fs::path& root) {
+int64_t free_space_bytes(fs::path folder) {
+  struct statvfs system {};
+  while (::statvfs(folder.c_str(), &system) != 0) {
+    if (!folder.has_relative_path()) return std::numeric_limits<int64_t>::max();
+    folder = folder.parent_path();
+  }
+  return static_cast<int64_t>(system.f_bavail * system.f_frsize);
+}
+
+}  // namespace
+
+int64_t cgroup_memory_limit_bytes(const fs::path& root) {
   int64_t smallest = std::numeric_limits<int64_t>::max();
   std::istringstream lines(read_text(root / "proc/self/cgroup"));
   for (std::string line; std::getline(lines, line);) {
@@ -132,21 +143,10 @@ int64_t cgroup_limit_bytes(const fs::path& root) {
   return smallest;
 }
 
-int64_t free_space_bytes(fs::path folder) {
-  struct statvfs system {};
-  while (::statvfs(folder.c_str(), &system) != 0) {
-    if (!folder.has_relative_path()) return std::numeric_limits<int64_t>::max();
-    folder = folder.parent_path();
-  }
-  return static_cast<int64_t>(system.f_bavail * system.f_frsize);
-}
-
-}  // namespace
-
 int64_t node_memory_budget_bytes(const fs::path& tmpfs, const fs::path& root) {
   const auto wanted = number<int64_t>(environment("SLUICE_NODE_MEMORY_BYTES"));
   if (wanted && *wanted >= 0) return *wanted;
-  const int64_t memory = std::min(cgroup_limit_bytes(root), free_memory_bytes(root));
+  const int64_t memory = std::min(cgroup_memory_limit_bytes(root), free_memory_bytes(root));
   return std::min(memory / 2, free_space_bytes(tmpfs));
 }
 
