@@ -33,7 +33,6 @@ struct TaskOutput {
   ValueType value_type = ValueType::kString;
 };
 
-
 struct TaskText {
   std::vector<std::string> keys;  // foreach keys, in declared order
   std::vector<std::vector<std::string>>

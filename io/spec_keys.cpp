@@ -1,0 +1,400 @@
+// The static part of an instance's key: XXH3-128 over a canonical text of all that decides what the
+// instance computes, but for the contents of other tasks' outputs, which the engine adds. Every
+// text has its length before it, so that no two instances share one serialisation by accident.
+//
+// On the way every source file is looked at, and every missing one reported.
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "io/spec_reader.h"
+
+namespace sluice::io {
+
+namespace {
+
+using scheduler::Hash128;
+using Use = TemplatePart::Use;
+
+constexpr size_t kMissingNamedMax = 20;
+
+class Serial {
+ public:
+  void text(std::string_view value) {
+    number(value.size());
+    bytes_ += value;
+  }
+  void number(uint64_t value) {
+    for (unsigned shift = 0; shift < 64; shift += 8) {
+      bytes_ += static_cast<char>((value >> shift) & 0xFFU);
+    }
+  }
+  void tag(char c) { bytes_ += c; }
+  void hash(Hash128 value) {
+    number(value.high);
+    number(value.low);
+  }
+  [[nodiscard]] Hash128 digest() const { return hash_text(bytes_); }
+  [[nodiscard]] const std::string& bytes() const { return bytes_; }
+
+ private:
+  std::string bytes_;
+};
+
+class KeyMaker {
+ public:
+  KeyMaker(SpecReading& reading, SpecTask& task) : reading_(reading), task_(task) {}
+
+  std::vector<Hash128> run() {
+    common_ = common();
+    std::vector<Hash128> keys;
+    keys.reserve(task_.text.items.size());
+    for (uint32_t item = 0; item < task_.text.items.size() && !failed_; ++item) {
+      keys.push_back(key(item));
+    }
+    if (missing_count_ > kMissingNamedMax) {
+      reading_.diagnostics.error(task_.mark, "task '" + task_.name + "': " +
+                                                 std::to_string(missing_count_ - kMissingNamedMax) +
+                                                 " more source files cannot be read");
+    }
+    return keys;
+  }
+
+ private:
+  // What all items have in common.
+  Serial common() {
+    Serial serial;
+    serial.text("sluice key 1");
+    serial.text(task_.templates.command.is_script ? "sh" : "run");
+    serial.text(task_.templates.command.script);
+    serial.number(task_.inputs.size());
+    for (const SpecInput& input : task_.inputs) {
+      serial.text(input.name);
+    }
+    serial.number(task_.outputs.size());
+    for (const SpecOutput& output : task_.outputs) {
+      serial.text(output.name);
+      serial.number(static_cast<uint64_t>(output.kind));
+      serial.number(static_cast<uint64_t>(output.value_type));
+      serial.text(output.file_name);
+    }
+    serial.number(task_.uses.size());
+    for (const auto& [name, id] : task_.uses) {
+      serial.text(name);
+      serial.hash(id);
+    }
+    return serial;
+  }
+
+  Hash128 key(uint32_t item) {
+    const Scope typed(reading_.params, task_.text, item, true);
+    const Scope actual(reading_.params, task_.text, item);
+    const CommandTemplate& command = task_.templates.command;
+    Serial serial = common_;
+    serial.number(command.words.size());
+    for (size_t i = 0; i < command.words.size(); ++i) {
+      add_template(serial, command.words[i], typed, task_.word_nodes[i], true);
+      add_named_file(serial, command.words[i], actual, i == 0, item);
+    }
+    serial.number(command.environment.size());
+    for (const auto& [name, value] : command.environment) {
+      serial.text(name);
+      add_template(serial, value, typed, task_.command_node, false);
+      add_named_file(serial, value, actual, false, item);
+    }
+    for (const uint32_t index : command.script_params) {
+      serial.text(reading_.params[index].name);
+      add_value(serial, reading_.params[index].typed);
+    }
+    for (const uint32_t index : command.script_keys) {
+      serial.text(task_.text.keys[index]);
+      serial.text(task_.text.items[item][index]);
+    }
+    add_sources(serial, actual);
+    return serial.digest();
+  }
+
+  static void add_value(Serial& serial, const Value& value) {
+    if (value.kind != Value::Kind::kList) {
+      serial.tag('t');
+      serial.text(value.text);
+      return;
+    }
+    serial.tag('l');
+    serial.number(value.list.size());
+    for (const std::string& text : value.list) {
+      serial.text(text);
+    }
+  }
+
+  // Symbolic where the text depends on the attempt or on other tasks. Values known now are in it as
+  // text, so that neighbouring text and value are one.
+  void add_template(Serial& serial, const Template& parts, const Scope& scope, NodeIndex node,
+                    bool list_allowed) {
+    std::string text;
+    serial.tag('(');
+    for (const TemplatePart& part : parts) {
+      if (part.use == Use::kText) {
+        text += part.text;
+      } else if (part.use == Use::kValue) {
+        const std::optional<Value> value = evaluate(part, scope, node);
+        if (!value) {
+          return;
+        }
+        if (value->kind == Value::Kind::kList) {
+          if (!list_allowed || parts.size() > 1) {
+            fail(
+                node, part.offset,
+                "a list of " + std::to_string(value->list.size()) + " must stand alone in its word",
+                list_allowed ? "put blanks around the expression"
+                             : "only words of 'run' can be lists");
+            return;
+          }
+          add_value(serial, *value);
+        } else {
+          text += value->text;
+        }
+      } else {
+        serial.tag('t');
+        serial.text(text);
+        text.clear();
+        add_symbol(serial, part, scope);
+      }
+    }
+    serial.tag('t');
+    serial.text(text);
+    serial.tag(')');
+  }
+
+  void add_symbol(Serial& serial, const TemplatePart& part, const Scope& scope) {
+    switch (part.use) {
+      case Use::kFolder:
+        serial.tag('d');
+        break;
+      case Use::kInput:
+        serial.tag('i');
+        serial.text(task_.inputs[part.index].name);
+        break;
+      case Use::kInputPaths:
+        serial.tag('p');
+        serial.text(task_.inputs[part.index].name);
+        break;
+      case Use::kOutput:
+        serial.tag('o');
+        serial.text(task_.outputs[part.index].name);
+        break;
+      default:  // computed from values of inputs: the expression and what is known of its names
+        serial.tag('e');
+        serial.text(part.text);
+        for (const Expression::Name& name : part.expression.front().names()) {
+          if (const Value* value = scope.find(name)) {
+            add_value(serial, *value);
+          }
+        }
+    }
+  }
+
+  std::optional<Value> evaluate(const TemplatePart& part, const Scope& scope, NodeIndex node) {
+    auto result = scope.evaluate(part);
+    if (auto* error = std::get_if<ExpressionError>(&result)) {
+      fail(node, part.offset + error->offset, error->text, error->hint);
+      return std::nullopt;
+    }
+    return std::move(std::get<Value>(result));
+  }
+
+  // The first item that fails speaks for the others.
+  void fail(NodeIndex node, size_t offset, const std::string& text, const std::string& hint) {
+    reading_.diagnostics.error(reading_.tree.place(node, offset),
+                               "task '" + task_.name + "': " + text, hint);
+    failed_ = true;
+  }
+
+  // The content of a file that a word names, when the word means a file of the pipeline folder.
+  void add_named_file(Serial& serial, const Template& parts, const Scope& scope, bool is_program,
+                      uint32_t item) {
+    std::string text;
+    size_t folder_at = std::string::npos;
+    for (const TemplatePart& part : parts) {
+      if (part.use == Use::kFolder) {
+        folder_at = text.size();
+        text += reading_.folder.string();
+      } else if (part.use == Use::kText) {
+        text += part.text;
+      } else if (part.use == Use::kValue) {
+        const auto result = scope.evaluate(part);
+        const auto* value = std::get_if<Value>(&result);
+        if (value == nullptr || value->kind == Value::Kind::kList) {
+          return;
+        }
+        text += value->text;
+      } else {
+        return;  // a path of the attempt
+      }
+    }
+    if (is_program && is_folder_program(text)) {
+      check_program(text);
+      add_file(serial, in_folder(reading_.folder, text));
+    } else if (folder_at != std::string::npos) {
+      add_file(serial, std::filesystem::path(text.substr(folder_at)).lexically_normal());
+    } else if (text.rfind(reading_.folder.string() + "/", 0) == 0) {
+      add_file(serial, std::filesystem::path(text).lexically_normal());
+    } else if (item == 0 && !text.empty() && text[0] != '/') {
+      warn_of_relative(text, parts);
+    }
+  }
+
+  void add_file(Serial& serial, const std::filesystem::path& path) {
+    std::error_code ignored;
+    if (std::filesystem::is_regular_file(path, ignored)) {
+      if (const Expected<Hash128>& id = content_id(path)) {
+        serial.tag('f');
+        serial.hash(*id);
+      }
+    }
+  }
+
+  void check_program(const std::string& text) {
+    const std::filesystem::path path = in_folder(reading_.folder, text);
+    if (!checked_programs_.emplace(path.string(), true).second) {
+      return;
+    }
+    const Mark mark = reading_.tree[task_.command_node].mark;
+    std::error_code ignored;
+    if (!std::filesystem::is_regular_file(path, ignored)) {
+      reading_.diagnostics.error(
+          mark,
+          "task '" + task_.name + "': the program '" + text + "' is no file of the pipeline folder",
+          "a program with '/' is looked up in the pipeline folder, one without in PATH");
+    } else if (::access(path.c_str(), X_OK) != 0) {
+      reading_.diagnostics.error(
+          mark, "task '" + task_.name + "': the program '" + text + "' is not executable",
+          "chmod +x " + text);
+    }
+  }
+
+  // Programs start in an empty directory, where this word names nothing.
+  void warn_of_relative(const std::string& text, const Template& parts) {
+    const bool plain = std::all_of(parts.begin(), parts.end(),
+                                   [](const TemplatePart& part) { return part.use == Use::kText; });
+    std::error_code ignored;
+    const std::filesystem::path path = in_folder(reading_.folder, text);
+    if (!plain || !std::filesystem::is_regular_file(path, ignored)) {
+      return;
+    }
+    const size_t word = static_cast<size_t>(&parts - task_.templates.command.words.data());
+    const bool in_command = word < task_.templates.command.words.size();
+    const Mark mark = in_command ? reading_.tree.place(task_.word_nodes[word],
+                                                       list_word(word) ? 0 : parts[0].offset)
+                                 : reading_.tree[task_.node].mark;
+    reading_.diagnostics.warning(
+        mark,
+        "task '" + task_.name + "': '" + text +
+            "' is a file of the pipeline folder, but programs start in a "
+            "directory of their own",
+        "write ${{ dir }}/" + text + ", or make it an input: {file: " + text + "}");
+  }
+
+  [[nodiscard]] bool list_word(size_t word) const {
+    return task_.word_nodes[word] != task_.command_node;
+  }
+
+  void add_sources(Serial& serial, const Scope& scope) {
+    for (size_t i = 0; i < task_.inputs.size(); ++i) {
+      const SpecInput& input = task_.inputs[i];
+      if (!input.is_source) {
+        continue;
+      }
+      const std::optional<std::string> text = source_text(input, scope);
+      if (!text) {
+        return;
+      }
+      const std::filesystem::path path = in_folder(reading_.folder, *text);
+      if (task_.text.inputs[i].source_path.empty()) {
+        task_.text.inputs[i].source_path = path.string();
+      }
+      const bool known = content_ids_.count(path.string()) != 0;
+      const Expected<Hash128>& id = content_id(path);
+      if (id) {
+        serial.text(input.name);
+        serial.hash(*id);
+      } else if (!known && ++missing_count_ <= kMissingNamedMax) {
+        reading_.diagnostics.error(
+            reading_.tree[input.node].mark,
+            "task '" + task_.name + "', input '" + input.name + "': " + id.error().message,
+            "paths are relative to the folder of the spec, " + reading_.folder.string());
+      }
+    }
+  }
+
+  std::optional<std::string> source_text(const SpecInput& input, const Scope& scope) {
+    std::string text;
+    for (const TemplatePart& part : input.path) {
+      if (part.use == Use::kText) {
+        text += part.text;
+        continue;
+      }
+      const std::optional<Value> value = evaluate(part, scope, input.node);
+      if (!value) {
+        return std::nullopt;
+      }
+      if (value->kind == Value::Kind::kList) {
+        fail(input.node, part.offset, "a list cannot be a path", "an input is one file");
+        return std::nullopt;
+      }
+      text += value->text;
+    }
+    return text;
+  }
+
+  const Expected<Hash128>& content_id(const std::filesystem::path& path) {
+    const auto known = content_ids_.find(path.string());
+    if (known != content_ids_.end()) {
+      return known->second;
+    }
+    return content_ids_.emplace(path.string(), reading_.sources.content_id(path)).first->second;
+  }
+
+  SpecReading& reading_;
+  SpecTask& task_;
+  Serial common_;
+  bool failed_ = false;
+  size_t missing_count_ = 0;
+  std::map<std::string, Expected<Hash128>> content_ids_;
+  std::map<std::string, bool> checked_programs_;
+};
+
+}  // namespace
+
+void read_uses(SpecReading& reading, SpecTask& task) {
+  const NodeIndex uses = reading.tree.find(task.node, "uses");
+  if (uses == kNoNode) {
+    return;
+  }
+  if (reading.tree[uses].kind != YamlNode::Kind::kList) {
+    reading.diagnostics.error(reading.tree[uses].mark,
+                              "'uses' of task '" + task.name + "' must be a list of files",
+                              "write uses: [model.py]");
+    return;
+  }
+  for (const NodeIndex child : reading.tree.children(uses)) {
+    const auto text = read_text(reading, child, "a file in 'uses' of task '" + task.name + "'");
+    if (!text) {
+      continue;
+    }
+    const auto id = reading.sources.content_id(in_folder(reading.folder, *text));
+    if (id) {
+      task.uses.emplace_back(*text, *id);
+    } else {
+      reading.diagnostics.error(
+          reading.tree[child].mark, "task '" + task.name + "', uses: " + id.error().message,
+          "paths are relative to the folder of the spec, " + reading.folder.string());
+    }
+  }
+}
+
+std::vector<Hash128> static_keys(SpecReading& reading, SpecTask& task) {
+  return KeyMaker(reading, task).run();
+}
+
+}  // namespace sluice::io

@@ -1,0 +1,290 @@
+// params:, limits: and --set.
+#include <algorithm>
+
+#include "io/spec_reader.h"
+#include "io/spec_schema.h"
+#include "io/spec_values.h"
+
+namespace sluice::io {
+
+namespace {
+
+enum class ParamType : uint8_t { kInt, kFloat, kString, kBool, kList, kPath };
+
+const std::vector<std::string>& type_names() {
+  static const std::vector<std::string> kNames = {"int", "float", "string", "bool", "list", "path"};
+  return kNames;
+}
+
+ValueType value_type(ParamType type) {
+  switch (type) {
+    case ParamType::kInt:
+      return ValueType::kInt;
+    case ParamType::kFloat:
+      return ValueType::kFloat;
+    case ParamType::kBool:
+      return ValueType::kBool;
+    default:
+      return ValueType::kString;
+  }
+}
+
+std::string type_hint(ParamType type) {
+  switch (type) {
+    case ParamType::kInt:
+      return "write a whole number";
+    case ParamType::kFloat:
+      return "write a number such as 0.5 or 1e-4";
+    case ParamType::kBool:
+      return "write true or false";
+    default:
+      return "write a list: [a, b]";
+  }
+}
+
+std::string trimmed(const std::string& text) {
+  const size_t begin = text.find_first_not_of(" \t");
+  return begin == std::string::npos ? ""
+                                    : text.substr(begin, text.find_last_not_of(" \t") + 1 - begin);
+}
+
+// "a, b" or "[a, b]" of the command line.
+std::vector<std::string> split_list(std::string text) {
+  text = trimmed(text);
+  if (text.size() >= 2 && text.front() == '[' && text.back() == ']') {
+    text = text.substr(1, text.size() - 2);
+  }
+  std::vector<std::string> items;
+  if (trimmed(text).empty()) {
+    return items;
+  }
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    items.push_back(trimmed(text.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return items;
+}
+
+class ParamReader {
+ public:
+  ParamReader(SpecReading& reading, const std::vector<std::pair<std::string, std::string>>& set)
+      : reading_(reading), tree_(reading.tree), set_(set) {}
+
+  void run(NodeIndex params) {
+    if (params != kNoNode &&
+        expect_map(reading_, params, "'params'", "params: {tol: {type: float, default: 1e-4}}")) {
+      for (const NodeIndex child : tree_.children(params)) {
+        read(child);
+      }
+    }
+    check_set();
+  }
+
+ private:
+  void read(NodeIndex node) {
+    const YamlNode& param = tree_[node];
+    if (!check_name(reading_, param, "a param")) {
+      return;
+    }
+    reading_.param_names.push_back(param.key);
+    if (param.kind != YamlNode::Kind::kMap) {
+      const std::string value = param.kind == YamlNode::Kind::kList ? "[...]" : param.text;
+      reading_.diagnostics.error(
+          param.mark, "param '" + param.key + "' has no type",
+          "write " + param.key + ": {type: " + guessed_type(param) + ", default: " + value + "}");
+      return;
+    }
+    const std::string where = "param '" + param.key + "'";
+    check_keys(tree_, node, Level::kParam, where, reading_.diagnostics);
+    const NodeIndex type_node = tree_.find(node, "type");
+    if (type_node == kNoNode) {
+      reading_.diagnostics.error(param.key_mark, where + " has no type",
+                                 "add type: int, float, string, bool, list or path");
+      return;
+    }
+    if (const std::optional<ParamType> type = read_type(type_node, where)) {
+      read_value_of(node, *type, where);
+    }
+  }
+
+  static std::string guessed_type(const YamlNode& node) {
+    if (node.kind == YamlNode::Kind::kList) {
+      return "list";
+    }
+    return Value::of_type(ValueType::kInt, node.text)     ? "int"
+           : Value::of_type(ValueType::kFloat, node.text) ? "float"
+           : Value::of_type(ValueType::kBool, node.text)  ? "bool"
+                                                          : "string";
+  }
+
+  std::optional<ParamType> read_type(NodeIndex node, const std::string& where) {
+    const std::string& text = tree_[node].text;
+    const auto& names = type_names();
+    const auto found = std::find(names.begin(), names.end(), text);
+    if (found != names.end()) {
+      return static_cast<ParamType>(found - names.begin());
+    }
+    const std::string near = did_you_mean(text, names);
+    reading_.diagnostics.error(tree_[node].mark, where + ": there is no type '" + text + "'",
+                               near.empty() ? "the types are int, float, string, bool, list, path"
+                                            : "did you mean '" + near + "'?");
+    return std::nullopt;
+  }
+
+  // The last --set of a name counts.
+  [[nodiscard]] const std::string* set_text(const std::string& name) const {
+    const std::string* text = nullptr;
+    for (const auto& [set_name, value] : set_) {
+      text = set_name == name ? &value : text;
+    }
+    return text;
+  }
+
+  void read_value_of(NodeIndex node, ParamType type, const std::string& where) {
+    const std::string& name = tree_[node].key;
+    const NodeIndex fallback = tree_.find(node, "default");
+    std::optional<Value> value;
+    if (fallback != kNoNode) {
+      value = default_value(fallback, type, where);  // checked also when --set replaces it
+    }
+    if (const std::string* text = set_text(name)) {
+      value = parse(type, *text);
+      if (!value) {
+        reading_.diagnostics.error(tree_[node].key_mark,
+                                   "--set " + name + "=" + *text + ": '" + *text +
+                                       "' is not of type " +
+                                       type_names()[static_cast<size_t>(type)],
+                                   type_hint(type));
+      }
+    } else if (fallback == kNoNode) {
+      reading_.diagnostics.error(tree_[node].key_mark, where + " has no default and is not set",
+                                 "add 'default:', or give --set " + name + "=VALUE");
+    }
+    if (value) {
+      add(name, type, std::move(*value));
+    }
+  }
+
+  void add(const std::string& name, ParamType type, Value value) {
+    Param param{name, value, value};
+    if (type == ParamType::kPath) {
+      param.value.text = in_folder(reading_.folder, value.text).string();
+    }
+    reading_.params.push_back(std::move(param));
+  }
+
+  static std::optional<Value> parse(ParamType type, const std::string& text) {
+    if (type == ParamType::kList) {
+      return Value::of_list(split_list(text));
+    }
+    return Value::of_type(value_type(type), text);
+  }
+
+  std::optional<Value> default_value(NodeIndex node, ParamType type, const std::string& where) {
+    const YamlNode& found = tree_[node];
+    if (type == ParamType::kList) {
+      return default_list(node, where);
+    }
+    if (found.kind != YamlNode::Kind::kScalar) {
+      reading_.diagnostics.error(found.mark,
+                                 "the default of " + where + " is a " +
+                                     (found.kind == YamlNode::Kind::kList ? "list" : "map") +
+                                     ", its type is " + type_names()[static_cast<size_t>(type)]);
+      return std::nullopt;
+    }
+    if (found.style == YamlNode::Style::kAbsent) {
+      reading_.diagnostics.error(found.mark, "the default of " + where + " has no value",
+                                 "write a value, or \"\" for an empty text");
+      return std::nullopt;
+    }
+    std::optional<Value> value = parse(type, found.text);
+    if (!value) {
+      reading_.diagnostics.error(found.mark,
+                                 "the default of " + where + " is '" + found.text +
+                                     "', which is not of type " +
+                                     type_names()[static_cast<size_t>(type)],
+                                 type_hint(type));
+    }
+    return value;
+  }
+
+  std::optional<Value> default_list(NodeIndex node, const std::string& where) {
+    if (tree_[node].kind != YamlNode::Kind::kList) {
+      reading_.diagnostics.error(tree_[node].mark, "the default of " + where + " is not a list",
+                                 type_hint(ParamType::kList));
+      return std::nullopt;
+    }
+    std::vector<std::string> items;
+    for (const NodeIndex child : tree_.children(node)) {
+      const YamlNode& item = tree_[child];
+      if (item.kind != YamlNode::Kind::kScalar || item.style == YamlNode::Style::kAbsent) {
+        reading_.diagnostics.error(item.mark, "an item of " + where + " must be a single value");
+        return std::nullopt;
+      }
+      items.push_back(item.text);
+    }
+    return Value::of_list(std::move(items));
+  }
+
+  void check_set() {
+    for (const auto& [name, value] : set_) {
+      if (std::find(reading_.param_names.begin(), reading_.param_names.end(), name) !=
+          reading_.param_names.end()) {
+        continue;
+      }
+      std::string hint;
+      if (const std::string near = did_you_mean(name, reading_.param_names); !near.empty()) {
+        hint = "did you mean '" + near + "'?";
+      } else {
+        for (const std::string& known : reading_.param_names) {
+          hint += (hint.empty() ? "the params are " : ", ") + known;
+        }
+      }
+      reading_.diagnostics.error(
+          {}, "--set " + name + "=" + value + ": there is no param '" + name + "'",
+          hint.empty() ? "this spec has no params" : hint);
+    }
+  }
+
+  SpecReading& reading_;
+  const YamlTree& tree_;
+  const std::vector<std::pair<std::string, std::string>>& set_;
+};
+
+}  // namespace
+
+void read_params(SpecReading& reading, NodeIndex params,
+                 const std::vector<std::pair<std::string, std::string>>& set) {
+  ParamReader(reading, set).run(params);
+}
+
+void read_limits(SpecReading& reading, NodeIndex limits) {
+  if (limits == kNoNode || !expect_map(reading, limits, "'limits'", "limits: {licence: 5}")) {
+    return;
+  }
+  for (const NodeIndex child : reading.tree.children(limits)) {
+    const YamlNode& node = reading.tree[child];
+    if (!check_name(reading, node, "a limit")) {
+      continue;
+    }
+    if (find_rule(Level::kResources, node.key) != nullptr) {
+      reading.diagnostics.error(node.key_mark,
+                                "'" + node.key + "' is a resource of the machine, not a limit",
+                                "choose another name");
+      continue;
+    }
+    const std::optional<std::string> text = read_text(reading, child, "limit '" + node.key + "'");
+    if (!text) {
+      continue;
+    }
+    const auto amount = parse_amount(*text);
+    if (const auto* error = std::get_if<ValueError>(&amount)) {
+      report_value(reading, child, "limit '" + node.key + "': " + error->text, error->hint);
+      continue;
+    }
+    reading.limits.push_back({node.key, std::get<scheduler::Amount>(amount)});
+  }
+}
+
+}  // namespace sluice::io

@@ -1,0 +1,72 @@
+// A pipeline folder for tests of the spec: files written into a temporary folder, a spec read from
+// it, its findings as text. One thread.
+#pragma once
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io/pipeline.h"
+#include "io/sources.h"
+#include "io/spec.h"
+
+namespace sluice::test {
+
+class SpecFolder {
+ public:
+  SpecFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "sluice-spec-XXXXXX").string();
+    path_ = ::mkdtemp(name.data());
+  }
+  ~SpecFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  SpecFolder(const SpecFolder&) = delete;
+  SpecFolder& operator=(const SpecFolder&) = delete;
+
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  void write(const std::string& name, const std::string& text) const {
+    std::filesystem::create_directories((path_ / name).parent_path());
+    std::ofstream(path_ / name, std::ios::binary) << text;
+  }
+  void write_program(const std::string& name, const std::string& text) const {
+    write(name, text);
+    ::chmod((path_ / name).c_str(), 0755);
+  }
+
+  // Reads `text` as the spec "p.yaml"; `printed` gets the findings, the folder shown as FOLDER.
+  std::optional<io::Pipeline> read(const std::string& text,
+                                   std::vector<std::pair<std::string, std::string>> set = {}) {
+    write("p.yaml", text);
+    io::Diagnostics diagnostics;
+    io::FileSourceIds sources;
+    auto pipeline = io::read_pipeline({path_ / "p.yaml", std::move(set)}, sources, diagnostics);
+    std::ostringstream out;
+    diagnostics.print(out);
+    printed = out.str();
+    replace_all(path_.string() + "/p.yaml", "p.yaml");
+    replace_all(path_.string(), "FOLDER");
+    return pipeline;
+  }
+
+  std::string printed;
+
+ private:
+  void replace_all(const std::string& what, const std::string& with) {
+    for (size_t at = printed.find(what); at != std::string::npos; at = printed.find(what, at)) {
+      printed.replace(at, what.size(), with);
+      at += with.size();
+    }
+  }
+  std::filesystem::path path_;
+};
+
+}  // namespace sluice::test
