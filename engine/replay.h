@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 
+#include "io/trace.h"
 #include "scheduler/expected.h"
 
 namespace sluice::engine {
@@ -19,6 +20,7 @@ struct ReplayResult {
       0;  // number (from 1) of the first schedule call whose digest differs, 0: none
 };
 // `check`: Core::check_invariants() after every event.
+[[nodiscard]] ReplayResult replay(const io::Trace& trace, bool check);
 [[nodiscard]] Expected<ReplayResult> replay_trace(const std::filesystem::path& file, bool check);
 
 }  // namespace sluice::engine
