@@ -112,6 +112,7 @@ untested_units() {
   local unit
   for unit in scheduler/*.cpp io/*.cpp; do
     [[ -f ${unit%.cpp}.h ]] || continue
+    [[ $unit == io/hdf5.cpp ]] && continue # tested through its program, sluice-h5
     grep -rqsF "\"${unit%.cpp}.h\"" tests || echo "$unit"
   done
 }
