@@ -7,7 +7,7 @@
 //   digits","value":"text","mode":420,"description":"2 datasets: u f64[64,64] …"}
 //   {"id":1,"ok":false,"error":"what was found, what was expected"}
 //   {"id":0,"crashed":11}    sent by the launcher on the helper's end when the helper dies, before
-//   it starts a new one
+//   it starts a new one: the signal; 128 + its exit code; 255 when it could not be started
 //
 // h5: opens (locking off), walks all objects, reads every dataset's storage once (so truncated or
 // broken chunks show), describes. file: a regular file. value: at most 64 KiB, valid UTF-8 without

@@ -20,6 +20,10 @@ namespace {
 // Slower than any disk that is worth waiting for: what a request may take grows with its file.
 constexpr int64_t kBytesPerSecondMin = 20LL << 20U;
 
+// "crashed" beyond any signal: the helper ended by itself, or there is none.
+constexpr int kExitCodeBase = 128;
+constexpr int kNotStarted = kExitCodeBase + 127;
+
 Duration reading_time(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) return {};
@@ -95,17 +99,20 @@ CheckReply CheckerClient::failed(int signal) const {
   reply.id = request.id;
   reply.crashed_signal = signal;
   const std::string name = "'" + std::filesystem::path(request.path).filename().string() + "'";
+  const std::string look = "; look at it with sluice-h5 --describe";
   if (overdue_) {
-    reply.error =
-        "checking " + name + " took longer than " +
-        std::to_string(limit_.ns / scheduler::seconds(1).ns) +
-        " s and was ended: the file may be damaged, its file system slow; look at it with "
-        "sluice-h5 --describe";
+    reply.error = "checking " + name + " took longer than " +
+                  std::to_string(limit_.ns / scheduler::seconds(1).ns) +
+                  " s and was ended: the file may be damaged, its file system slow" + look;
+  } else if (signal == kNotStarted) {
+    reply.error = name + " cannot be checked: sluice-h5 does not start; install it beside sluice";
+  } else if (signal >= kExitCodeBase) {
+    reply.error = "the program that checks " + name + " ended with code " +
+                  std::to_string(signal - kExitCodeBase) + " before it had answered" + look;
   } else {
     reply.error = "the program that checks " + name + " crashed with signal " +
                   std::to_string(signal) +
-                  ": the file is damaged in a way that HDF5 does not survive; look at it with "
-                  "sluice-h5 --describe";
+                  ": the file is damaged in a way that HDF5 does not survive" + look;
   }
   return reply;
 }

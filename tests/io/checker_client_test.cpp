@@ -87,6 +87,24 @@ TEST_CASE("checker client: a crash fails the request in flight and the next one 
   CHECK(f.asked()->id == second);
 }
 
+TEST_CASE(
+    "checker client: a helper that ends by itself or never starts is told apart from a crash") {
+  Fixture f;
+  f.request("/dir/a.h5");
+  SUBCASE("ended") {
+    f.say(R"({"id":0,"crashed":131})");
+    f.read();
+    CHECK(f.replies.at(0).error.starts_with(
+        "the program that checks 'a.h5' ended with code 3 before it had answered"));
+  }
+  SUBCASE("not started") {
+    f.say(R"({"id":0,"crashed":255})");
+    f.read();
+    CHECK(f.replies.at(0).error ==
+          "'a.h5' cannot be checked: sluice-h5 does not start; install it beside sluice");
+  }
+}
+
 TEST_CASE("checker client: a helper that others killed is asked once more") {
   Fixture f;
   const uint64_t first = f.request("/a");
