@@ -27,6 +27,7 @@ struct DslTask {
   std::vector<scheduler::LimitUse> limits = {};
   int32_t priority = 0;
   scheduler::Duration expected = {};
+  scheduler::Duration timeout = {};
   size_t outputs = 1;
   scheduler::OutputKind kind = scheduler::OutputKind::kFile;
   bool result = false;  // of every output
@@ -58,6 +59,7 @@ class GraphDsl {
     spec.on_failure = options.on_failure;
     spec.retry = options.retry;
     spec.expected = options.expected;
+    spec.timeout = options.timeout;
     for (size_t i = 0; i < options.outputs; ++i) {
       spec.outputs.push_back({"out" + std::to_string(i), options.kind, options.result});
     }

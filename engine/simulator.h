@@ -1,0 +1,126 @@
+// The second driver: the same core and agents as a run on a machine, with a virtual clock, modelled
+// executors and the transport within one process. Everything follows from the seed.
+//
+//   SimulatedRunDirectory directory;
+//   const SimulationResult first = simulate(graph, options, directory);    // until its end or
+//   crash const SimulationResult second = simulate(graph, options, directory);   // resumes
+//
+// Rank 0 is end 0 of the network, worker i of the options is WorkerId(i + 1). Messages go through
+// io/wire. Beside core and agents, a referee with books of its own watches what must hold for any
+// run (simulator_referee.h); what it finds is in SimulationResult::problems.
+//
+// Needs nothing but a compiler. One thread. Test: tests/sim/
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "engine/executor_model.h"
+#include "io/transport_local.h"
+#include "scheduler/core.h"
+
+namespace sluice::engine {
+
+struct WorkerPlan {
+  scheduler::Resources resources{4, 0};
+  scheduler::Instant joins;
+  scheduler::Instant dies = scheduler::Instant::never();
+  bool death_reported = true;  // by its guard; else only its silence tells
+  // It stands still for a while: does and says nothing, then goes on as if nothing had been.
+  scheduler::Instant stalls = scheduler::Instant::never();
+  scheduler::Duration stall;
+};
+
+struct SimulationOptions {
+  uint64_t seed = 1;
+  std::vector<WorkerPlan> workers;
+  ModelOptions model;
+  scheduler::Duration latency_min = scheduler::microseconds(2);
+  scheduler::Duration latency_max = scheduler::microseconds(200);
+  scheduler::CoreOptions core;  // its epoch is set from the run directory
+  scheduler::Instant stop_at = scheduler::Instant::never();
+  // Rank 0 dies, and with it the run, after so many events.
+  uint64_t core_crash_after_events = 0;  // 0: never
+  // Core::check_invariants and Agent::check_invariants after every so many events; 0: never.
+  uint32_t check_every = 1;
+  // A run that is longer is a problem.
+  scheduler::Duration time_max = scheduler::seconds(24 * 3600);
+  uint64_t steps_max = 50'000'000;
+};
+
+struct StoredObject {
+  scheduler::Hash128 content;
+  int64_t bytes = 0;
+};
+
+// What stays when all processes are gone: the journal's facts, and the files they are about.
+class SimulatedRunDirectory {
+ public:
+  struct Done {
+    scheduler::InstanceId instance;
+    scheduler::Hash128 key;
+    std::vector<scheduler::OutputReport> outputs;
+  };
+  struct Durable {
+    scheduler::ObjectId object;
+    StoredObject file;
+  };
+  struct Removed {
+    scheduler::ObjectId object;
+  };
+  using Fact = std::variant<Done, Durable, Removed>;
+
+  uint32_t next_epoch() { return ++epoch_; }
+  void append(Fact fact);
+  // A removal waits until the journal is synced: no crash goes back behind it.
+  void sync() { synced_ = facts_.size(); }
+  // A crash of the machine: only the first `length` facts survive, at least the synced ones.
+  void cut(size_t length);
+  [[nodiscard]] size_t length() const { return facts_.size(); }
+  [[nodiscard]] size_t synced() const { return synced_; }
+
+  [[nodiscard]] std::vector<scheduler::event::Restored> restored(
+      const scheduler::Graph& graph) const;
+  [[nodiscard]] const StoredObject* file(scheduler::ObjectId object) const;
+  [[nodiscard]] const std::map<scheduler::ObjectId, StoredObject>& files() const { return files_; }
+  [[nodiscard]] bool done(scheduler::InstanceId instance) const {
+    return done_.count(instance) > 0;
+  }
+
+ private:
+  void fold(const Fact& fact);
+
+  uint32_t epoch_ = 0;
+  std::vector<Fact> facts_;
+  size_t synced_ = 0;
+  // The facts merged, as a resume sees them.
+  std::map<scheduler::InstanceId, Done> done_;
+  std::map<scheduler::ObjectId, StoredObject> files_;
+};
+
+struct SimulationResult {
+  std::optional<scheduler::Outcome> outcome;  // none: rank 0 crashed, or the run did not end
+  scheduler::Instant ended;
+  uint64_t digest = 0;  // of the core
+  scheduler::Counts counts;
+  std::vector<scheduler::InstanceState> states;  // per instance, at the end
+  std::vector<uint32_t> launches;                // per instance: processes that were started
+  std::vector<uint32_t> completions;             // per instance: done and journalled
+  std::vector<uint32_t> failures;                // per instance: failed attempts
+  uint64_t events = 0;                           // applied to the core
+  uint64_t messages = 0;
+  uint64_t fetches_failed = 0;
+  size_t running_max = 0;             // processes at one time
+  int32_t cores_max = 0;              // cores given at one time
+  std::vector<std::string> problems;  // what must never be; empty in a good run
+};
+
+[[nodiscard]] SimulationResult simulate(const scheduler::Graph& graph,
+                                        const SimulationOptions& options,
+                                        SimulatedRunDirectory& directory);
+
+}  // namespace sluice::engine

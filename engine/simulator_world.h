@@ -1,0 +1,140 @@
+// Inside of the simulator: the virtual clock, and a modelled worker: its agent, its store, its
+// processes. One thread. Test: tests/sim/
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "engine/simulator.h"
+#include "engine/simulator_referee.h"
+#include "io/wire.h"
+#include "scheduler/agent.h"
+
+namespace sluice::engine {
+
+// What is to happen, in order of time; of equal times in order of `at`.
+class VirtualTime {
+ public:
+  using Action = std::function<void()>;
+  [[nodiscard]] scheduler::Instant now() const { return now_; }
+  void at(scheduler::Instant when, Action action);
+  void after(scheduler::Duration delay, Action action) { at(now_ + delay, std::move(action)); }
+  // When the next action is; never if there is none.
+  [[nodiscard]] scheduler::Instant next() const {
+    return heap_.empty() ? scheduler::Instant::never() : heap_.front().when;
+  }
+  // Moves the clock to the next action and carries it out.
+  void step();
+
+ private:
+  struct Entry {
+    scheduler::Instant when;
+    uint64_t sequence = 0;
+    Action action;
+    bool operator<(const Entry& other) const {  // for a heap with the earliest on top
+      return std::pair(other.when, other.sequence) < std::pair(when, sequence);
+    }
+  };
+  scheduler::Instant now_;
+  uint64_t sequence_ = 0;
+  std::vector<Entry> heap_;
+};
+
+class SimulatedWorker;
+
+struct World {
+  World(const scheduler::Graph& given_graph, const SimulationOptions& given_options,
+        SimulatedRunDirectory& given_directory);
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  [[nodiscard]] SimulatedWorker& worker(scheduler::WorkerId id);
+
+  const scheduler::Graph& graph;
+  const SimulationOptions& options;
+  SimulatedRunDirectory& directory;
+  ExecutorModel model;
+  VirtualTime time;
+  io::LocalNetwork network;
+  Referee referee;
+  std::vector<std::unique_ptr<SimulatedWorker>> workers;
+  // Saved under a temporary name and not committed yet.
+  std::map<std::pair<scheduler::ObjectId, scheduler::AttemptId>, StoredObject> temporaries;
+  uint64_t fetches = 0;
+  uint64_t fetches_failed = 0;
+};
+
+class SimulatedWorker {
+ public:
+  SimulatedWorker(World& world, scheduler::WorkerId id, const WorkerPlan& plan);
+
+  void join();
+  void poll();  // messages may have arrived
+  void die();
+  void stall(scheduler::Duration duration);
+  [[nodiscard]] const WorkerPlan& plan() const { return plan_; }
+  [[nodiscard]] scheduler::WorkerId id() const { return id_; }
+  [[nodiscard]] bool alive() const { return alive_; }
+  [[nodiscard]] bool left() const { return left_; }
+  [[nodiscard]] size_t attempts() const { return agent_.attempts(); }
+  // Of a dead worker: what it held when it died.
+  [[nodiscard]] const std::map<scheduler::ObjectId, StoredObject>& store() const { return store_; }
+  [[nodiscard]] const StoredObject* stored(scheduler::ObjectId object) const;
+
+ private:
+  struct Attempt {
+    io::message::Start start;
+    ModelledRun run;
+    std::vector<scheduler::Hash128> inputs;  // known from Stage on
+    bool running = false;
+    scheduler::Instant started;
+  };
+
+  // Carries out `action` at that time, or when a stall is over; never once the worker is dead.
+  void at(scheduler::Instant when, VirtualTime::Action action);
+  void after(scheduler::Duration delay, VirtualTime::Action action);
+  void answer_after(scheduler::Duration delay, scheduler::AgentInput input);
+  void give(const scheduler::AgentInput& input);
+  void arm_tick();
+  void tell(const io::Message& message);
+  void take_messages();
+  void received(const io::Message& message);
+
+  void perform(const scheduler::effect::Fetch& effect);
+  void perform(const scheduler::effect::Stage& effect);
+  void perform(const scheduler::effect::Launch& effect);
+  void perform(const scheduler::effect::Signal& effect);
+  void perform(const scheduler::effect::Check& effect);
+  void perform(const scheduler::effect::Clean& effect);
+  void perform(const scheduler::effect::SaveObject& effect);
+  void perform(const scheduler::effect::RemoveObject& effect);
+  void perform(const scheduler::effect::Report& effect);
+  void perform(const scheduler::effect::Left& effect);
+
+  void ask_source(scheduler::ObjectId object, scheduler::WorkerId source);
+  void fetch_failed(scheduler::ObjectId object, const char* reason);
+  [[nodiscard]] bool collect_inputs(Attempt& attempt);
+  void exit_process(scheduler::AttemptId id, int32_t exit_code, int32_t signal);
+  void check_outputs(scheduler::AttemptId id);
+  void finish_save(const scheduler::effect::SaveObject& effect);
+
+  World& world_;
+  scheduler::WorkerId id_;
+  WorkerPlan plan_;
+  scheduler::Agent agent_;
+  io::Transport& end_;
+  std::map<scheduler::ObjectId, StoredObject> store_;
+  std::map<scheduler::AttemptId, Attempt> attempts_;
+  bool alive_ = true;
+  bool left_ = false;
+  scheduler::Instant stalled_until_;
+  scheduler::Instant armed_ = scheduler::Instant::never();
+  uint64_t inputs_given_ = 0;
+};
+
+}  // namespace sluice::engine
