@@ -56,6 +56,7 @@ void CheckerProcess::start(Instant now) {
 void CheckerProcess::on_reaped(int status, Instant now) {
   pid_ = 0;
   note_death(now);
+  drop_requests();
   tell_crashed(WIFSIGNALED(status) ? WTERMSIG(status) : kExitCodeBase + WEXITSTATUS(status));
 }
 
@@ -73,10 +74,15 @@ void CheckerProcess::kill_hung() {
     ::kill(-pid_, SIGKILL);  // its death answers
     return;
   }
+  drop_requests();
+  tell_crashed(SIGKILL);
+}
+
+// What the rank asked before it learns of the death is answered by that, not by the next helper.
+void CheckerProcess::drop_requests() {
   std::array<char, 1> request{};
   while (::recv(helper_end_.get(), request.data(), request.size(), MSG_DONTWAIT) > 0) {
   }
-  tell_crashed(SIGKILL);
 }
 
 void CheckerProcess::tell_crashed(int signal) {

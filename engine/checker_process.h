@@ -11,8 +11,8 @@
 #include <array>
 #include <string>
 
-#include "io/file_descriptor.h"
 #include "engine/environment.h"
+#include "io/file_descriptor.h"
 #include "scheduler/types.h"
 
 namespace sluice::engine {
@@ -41,6 +41,7 @@ class CheckerProcess {
   [[nodiscard]] scheduler::Instant next_time() const;
 
  private:
+  void drop_requests();
   void tell_crashed(int signal);
   void note_death(scheduler::Instant now);
 

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <string>
 #include <vector>
@@ -38,6 +39,11 @@ sigset_t guarded_signals() {
 }
 
 int open_pidfd(pid_t pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); }
+
+bool started_by_mpi() {
+  return std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr || std::getenv("PMIX_RANK") != nullptr ||
+         std::getenv("PMI_RANK") != nullptr;
+}
 
 class Guard {
  public:
@@ -87,7 +93,7 @@ int Guard::run() {
     return kUnusable;
   }
   signals_ = io::FileDescriptor(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (knows_its_rank(::getpid())) watch_ancestors();
+  if (started_by_mpi()) watch_ancestors();
   while (!launcher_gone_ && !parent_gone_) wait_for_something();
   return launcher_gone_ ? end_after_launcher() : end_after_parent();
 }
@@ -159,7 +165,7 @@ void Guard::reap() {
 int Guard::end_after_parent() {
   (void)kill_all_descendants(kKillBound);
   aftermath_.clean();
-  aftermath_.note_lost("mpirun (or the launcher that it is here) was killed");
+  aftermath_.note_lost("mpirun (or its like) was killed");
   return kSignalBase + SIGKILL;
 }
 

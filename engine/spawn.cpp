@@ -208,7 +208,8 @@ Expected<std::string> find_program(const std::string& name, const std::string& s
   namespace fs = std::filesystem;
   if (name.empty()) return Error{"the command's first word is empty, expected a program"};
   if (name.find('/') != std::string::npos) {
-    const std::string path = fs::absolute(fs::path(working_directory) / name).string();
+    const std::string plain = name.starts_with("./") ? name.substr(2) : name;
+    const std::string path = fs::absolute(fs::path(working_directory) / plain).string();
     if (std::string problem = not_executable(path); !problem.empty()) return Error{problem};
     return path;
   }

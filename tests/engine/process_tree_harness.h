@@ -70,7 +70,9 @@ inline pid_t child_named(pid_t parent, const std::string& name) {
 
 class Tree {
  public:
-  explicit Tree(int mpi_rank = 0) : rank_name_(std::to_string(mpi_rank)) {
+  // `mpi_variable`: set for the guard, as an MPI launcher would; not for this process.
+  explicit Tree(int mpi_rank = 0, const std::string& mpi_variable = "")
+      : rank_name_(std::to_string(mpi_rank)) {
     place_ = {folder / "memory", folder / "disk"};
     for (const auto& tier : {place_.memory, place_.disk}) {
       std::filesystem::create_directory(tier);
@@ -88,7 +90,7 @@ class Tree {
     }
     guard_ = ::fork();
     REQUIRE(guard_ >= 0);
-    if (guard_ == 0) become_guard(mpi_rank, control, checks);
+    if (guard_ == 0) become_guard(mpi_rank, mpi_variable, control, checks);
     ::close(control[1]);
     ::close(checks[1]);
     channel_ = std::make_unique<LaunchChannel>(control[0]);
@@ -173,10 +175,11 @@ class Tree {
   sluice::test::TemporaryFolder folder;
 
  private:
-  [[noreturn]] void become_guard(int mpi_rank, std::array<int, 2> control,
-                                 std::array<int, 2> checks) {
+  [[noreturn]] void become_guard(int mpi_rank, const std::string& mpi_variable,
+                                 std::array<int, 2> control, std::array<int, 2> checks) {
     ::close(control[0]);
     ::close(checks[0]);
+    if (!mpi_variable.empty()) ::setenv(mpi_variable.c_str(), "1", 1);
     ProcessTree tree;
     tree.mpi_rank = mpi_rank;
     tree.store = place_;

@@ -3,7 +3,7 @@
 //   fake_rank CONTROL CHECKS   relays between the launcher (descriptor 3) and the inherited socket
 //                              CONTROL, and between sluice-h5 (4) and CHECKS; a signal ends it
 //                              with code 40 + signal; the end of CONTROL ends it with code 0 or
-//                              FAKE_RANK_EXIT
+//                              FAKE_RANK_EXIT, or never if that is "never"
 //   fake_rank                  acts as sluice-h5: answers a request with its own text, except
 //                              "crash" (abort), "exit" (code 3) and "hang"
 #include <poll.h>
@@ -26,6 +26,7 @@ void leave_by_signal(int number) { ::_exit(kSignalBase + number); }
 
 int leave() {
   const char* code = std::getenv("FAKE_RANK_EXIT");
+  while (code != nullptr && std::string_view(code) == "never") ::pause();
   return code == nullptr ? 0 : std::atoi(code);
 }
 
