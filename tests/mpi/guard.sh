@@ -1,7 +1,9 @@
 #!/bin/bash
-# guard.sh PROGRAM ARGUMENT... - stands for the engine's guard: mpirun watches this process, which
-# has no MPI, so it does not see its child, the rank, die. Rank 0's status is passed on; another
-# rank's death is hidden, as the engine does it.
+# guard.sh DEATH-FILE PROGRAM ARGUMENT... - stands for the engine's guard: mpirun watches this
+# process, which has no MPI, so it does not see its child, the rank, die. Rank 0's status is passed
+# on. A signal that ended another rank is hidden, and leaves DEATH-FILE.
+death_file=$1
+shift
 "$@" &
 rank=$!
 trap 'kill -TERM "$rank" 2>/dev/null' TERM INT
@@ -10,6 +12,8 @@ while :; do
   status=$?
   kill -0 "$rank" 2>/dev/null || break
 done
-[ "${OMPI_COMM_WORLD_RANK:-${PMIX_RANK:-0}}" = 0 ] && exit "$status"
-[ "$status" -gt 128 ] && exit 0
+if [ "${OMPI_COMM_WORLD_RANK:-${PMIX_RANK:-0}}" != 0 ] && [ "$status" -gt 128 ]; then
+  touch "$death_file"
+  exit 0
+fi
 exit "$status"

@@ -1,13 +1,19 @@
 // The transport between real ranks. Run by tests/mpi/run.sh:
 //   contract         the contract test, for 3 ranks or more
-//   death VICTIM     rank VICTIM dies by SIGKILL in the middle of the traffic, the others go on
+//   death VICTIM FILE  rank VICTIM dies by SIGKILL in the middle of the traffic; the others, who
+//                    learn of it when FILE appears, go on
 //   profile EXPECTED the session's profile is EXPECTED, and rank and size are those of the launcher
 // Exit code 0 and "rank N: ok" when all holds.
+#include <unistd.h>
+
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "io/mpi_session.h"
@@ -25,7 +31,7 @@ using sluice::scheduler::WorkerId;
 namespace contract = sluice::io::contract;
 using sluice::test::Stopwatch;
 
-constexpr double kDeadlineSeconds = 60;
+constexpr double kDeadlineSeconds = 40;
 constexpr auto kBarrierLimit = sluice::scheduler::seconds(60);
 
 int report(const MpiSession& session, const contract::Problems& problems) {
@@ -52,43 +58,55 @@ int run_contract(MpiSession& session) {
 }
 
 // Every rank keeps a few requests (small, control) at every other; each is answered by 3 MiB of
-// bulk. A rank that says nothing for kSilentSeconds is taken for dead.
+// bulk. The victim dies in the middle of it; its guard then leaves a file.
 class Traffic {
  public:
-  Traffic(MpiTransport& transport, size_t victim)
-      : transport_(transport), victim_(victim), answers_(transport.size(), 0) {}
+  Traffic(MpiTransport& transport, size_t victim, std::string death_file)
+      : transport_(transport),
+        victim_(victim),
+        death_file_(std::move(death_file)),
+        asked_(transport.size(), 0),
+        answers_(transport.size(), 0) {}
 
   void ask_all() {
     for (size_t peer = 0; peer < transport_.size(); ++peer) {
       for (int i = 0; peer != transport_.self().index() && i < kInFlight; ++i) ask(WorkerId(peer));
     }
   }
+  [[nodiscard]] std::string describe() const {
+    std::string text = std::string(forgotten_ ? "victim forgotten" : "victim not forgotten") +
+                       (said_ ? ", goodbye said" : "") + ", " + std::to_string(goodbyes_) +
+                       " goodbyes heard, " + std::to_string(transport_.pending()) +
+                       " sends pending, answers had/asked:";
+    for (size_t peer = 0; peer < answers_.size(); ++peer) {
+      text += ' ' + std::to_string(answers_[peer]) + '/' + std::to_string(asked_[peer]);
+    }
+    return text;
+  }
   // Until each survivor has answered enough after the victim's death.
   bool serve() {
-    Stopwatch since_victim;
     const Stopwatch whole;
     while (!finished() && whole.seconds() < kDeadlineSeconds) {
-      transport_.poll(
+      const size_t received = transport_.poll(
           [&](WorkerId from, Channel channel, std::span<const std::byte> bytes) {
-            if (from.index() == victim_) since_victim = Stopwatch();
             handle(from, channel, bytes.size());
           },
           16);
-      if (!forgotten_ && transport_.self().index() != victim_ &&
-          since_victim.seconds() > kSilentSeconds)
-        forget_victim();
+      if (received == 0) std::this_thread::yield();
+      if (!forgotten_ && ::access(death_file_.c_str(), F_OK) == 0) forget_victim();
     }
     return finished();
   }
-  [[nodiscard]] size_t pending() const { return transport_.pending(); }
 
  private:
   static constexpr int kInFlight = 3;
   static constexpr size_t kAnswersBeforeDeath = 30;
-  static constexpr size_t kAnswersAfterDeath = 50;
-  static constexpr double kSilentSeconds = 0.5;
+  static constexpr size_t kAnswersAfterDeath = 20;
 
-  void ask(WorkerId peer) { transport_.send(peer, Channel::kControl, Bytes(8)); }
+  void ask(WorkerId peer) {
+    ++asked_[peer.index()];
+    transport_.send(peer, Channel::kControl, Bytes(8));
+  }
   void handle(WorkerId from, Channel channel, size_t size) {
     if (channel == Channel::kControl) {
       if (size == 1) ++goodbyes_;
@@ -105,22 +123,19 @@ class Traffic {
   void forget_victim() {
     forgotten_ = true;
     transport_.forget(WorkerId(victim_));
-    answers_.assign(answers_.size(), 0);
-    // In flight before, or stopped because they had enough.
-    for (size_t peer = 0; peer < answers_.size(); ++peer) {
-      if (is_survivor_peer(peer)) ask(WorkerId(peer));
-    }
+    answers_wanted_ = kAnswersAfterDeath + *std::max_element(answers_.begin(), answers_.end());
   }
   [[nodiscard]] bool is_survivor_peer(size_t peer) const {
     return peer != victim_ && peer != transport_.self().index();
   }
   [[nodiscard]] bool enough(size_t peer) const {
-    return forgotten_ && answers_[peer] >= kAnswersAfterDeath;
+    return forgotten_ && asked_[peer] >= answers_wanted_;
   }
+  // Only when nothing is on its way to this rank any more: who leaves earlier leaves half messages.
   void say_goodbye() {
     if (said_) return;
     for (size_t peer = 0; peer < answers_.size(); ++peer) {
-      if (is_survivor_peer(peer) && !enough(peer)) return;
+      if (is_survivor_peer(peer) && (!enough(peer) || answers_[peer] != asked_[peer])) return;
     }
     said_ = true;
     for (size_t peer = 0; peer < answers_.size(); ++peer) {
@@ -133,18 +148,21 @@ class Traffic {
 
   MpiTransport& transport_;
   size_t victim_;
+  std::string death_file_;
+  std::vector<size_t> asked_;
   std::vector<size_t> answers_;
+  size_t answers_wanted_ = 0;
   size_t goodbyes_ = 0;
   bool forgotten_ = false;
   bool said_ = false;
 };
 
-int run_death(MpiSession& session, size_t victim) {
+int run_death(MpiSession& session, size_t victim, const std::string& death_file) {
   MpiTransport transport(session);
-  Traffic traffic(transport, victim);
+  Traffic traffic(transport, victim, death_file);
   traffic.ask_all();
   contract::Problems problems;
-  if (!traffic.serve()) problems.push_back("the survivors did not finish");
+  if (!traffic.serve()) problems.push_back("gave up; " + traffic.describe());
   return report(session, problems);
 }
 
@@ -168,7 +186,7 @@ int check_profile(const MpiSession& session, std::string_view expected) {
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   if (words.empty()) {
-    std::fprintf(stderr, "usage: contract | death VICTIM | profile EXPECTED\n");
+    std::fprintf(stderr, "usage: contract | death VICTIM FILE | profile EXPECTED\n");
     return 2;
   }
   if (const auto world = MpiSession::check_world(MpiSession::launched_by_mpi() ? 2 : 1); !world) {
@@ -182,7 +200,9 @@ int main(int argc, char** argv) {
   }
   int code = 2;
   if (words[0] == "contract") code = run_contract(**session);
-  if (words[0] == "death" && words.size() == 2) code = run_death(**session, std::stoul(words[1]));
+  if (words[0] == "death" && words.size() == 3) {
+    code = run_death(**session, std::stoul(words[1]), words[2]);
+  }
   if (words[0] == "profile" && words.size() == 2) code = check_profile(**session, words[1]);
   (*session)->leave(code);
 }
