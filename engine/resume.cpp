@@ -1,0 +1,199 @@
+#include "engine/resume.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "io/sources.h"
+
+namespace sluice::engine {
+
+namespace {
+
+using io::JournalState;
+using scheduler::InstanceId;
+using scheduler::ObjectId;
+using std::filesystem::path;
+
+constexpr size_t kExamples = 5;
+constexpr std::string_view kObjectsFolder = "objects/";
+
+// Complaints of one kind: the first few in full, the rest counted.
+class Complaints {
+ public:
+  void add(std::string text) {
+    if (++count_ <= kExamples) texts_.push_back(std::move(text));
+  }
+  void move_to(std::vector<std::string>& messages) {
+    std::move(texts_.begin(), texts_.end(), std::back_inserter(messages));
+    if (count_ > kExamples) {
+      messages.push_back("and " + std::to_string(count_ - kExamples) + " more files like these");
+    }
+  }
+
+ private:
+  size_t count_ = 0;
+  std::vector<std::string> texts_;
+};
+
+class Resumer {
+ public:
+  Resumer(const io::Pipeline& pipeline, path run_directory, io::Files& files,
+          const HashFile& hash_file)
+      : pipeline_(pipeline),
+        run_directory_(std::move(run_directory)),
+        files_(files),
+        hash_file_(hash_file) {}
+
+  Resume run(const JournalState& journal) {
+    for (const auto& [name, facts] : journal.instances) {
+      const InstanceId instance = pipeline_.find(name.first, name.second);
+      if (instance.valid()) {
+        restore(instance, facts);
+      } else {
+        leave_out(name.first, name.second, facts);
+      }
+    }
+    std::sort(result_.restored.begin(), result_.restored.end(),
+              [](const auto& a, const auto& b) { return a.instance < b.instance; });
+    finish_messages();
+    return std::move(result_);
+  }
+
+ private:
+  void leave_out(const std::string& task, const std::string& item,
+                 const JournalState::InstanceFacts& facts) {
+    if (!facts.done) return;
+    if (++result_.gone_instances == 1) {
+      first_gone_ = item.empty() ? task : task + "[" + item + "]";
+    }
+    for (const auto& [output, durable] : facts.durable) {
+      if (durable.path.starts_with(kObjectsFolder)) result_.orphans.push_back(durable.path);
+    }
+  }
+
+  void restore(InstanceId instance, const JournalState::InstanceFacts& facts) {
+    if (!facts.done) return;
+    const auto& outputs = pipeline_.graph.task(pipeline_.graph.task_of(instance)).outputs;
+    scheduler::event::Restored restored{instance, facts.done->key, {}, {}};
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const io::record::Output* recorded = find_output(*facts.done, outputs[i]);
+      // Other outputs than recorded: the key differs too, the instance runs again by itself.
+      if (recorded == nullptr) return;
+      restored.outputs.push_back({recorded->content, recorded->bytes, recorded->value});
+      restored.durable.push_back(
+          recorded->is_value ||
+          is_durable(pipeline_.graph.object(instance, i), outputs[i], *recorded, facts));
+    }
+    result_.restored.push_back(std::move(restored));
+  }
+
+  static const io::record::Output* find_output(const io::record::DoneRecord& done,
+                                               const scheduler::OutputSpec& spec) {
+    const bool is_value = spec.kind == scheduler::OutputKind::kValue;
+    const auto found =
+        std::find_if(done.outputs.begin(), done.outputs.end(), [&](const auto& output) {
+          return output.name == spec.name && output.is_value == is_value;
+        });
+    return found == done.outputs.end() ? nullptr : &*found;
+  }
+
+  bool is_durable(ObjectId object, const scheduler::OutputSpec& spec,
+                  const io::record::Output& recorded, const JournalState::InstanceFacts& facts) {
+    const auto found = facts.durable.find(spec.name);
+    if (found == facts.durable.end()) return false;
+    const io::record::Durable& durable = found->second;
+    if (durable.content != recorded.content) return false;
+    // A former result that is an intermediate now stays where people may look for it.
+    const std::string wanted = spec.result ? pipeline_.result_path(object) : durable.path;
+    const std::optional<std::string> place = find_file(durable, wanted);
+    if (!place) return false;
+    // What was found under a name that no record gives may be anything.
+    const bool unrecorded = *place != durable.path && *place != durable.temporary;
+    const bool suspect = !facts.done_synced || facts.unsynced.contains(spec.name) || unrecorded;
+    if (suspect && !has_content(*place, durable.content)) return false;
+    if (*place != wanted && !move(*place, wanted)) return false;
+    if (wanted != durable.path) note_move(durable, wanted);
+    result_.durable_paths[object] = wanted;
+    return true;
+  }
+
+  // Where the file is, relative to the run directory.
+  std::optional<std::string> find_file(const io::record::Durable& durable,
+                                       const std::string& wanted) {
+    std::string other_size;
+    for (const std::string& place : {durable.path, durable.temporary, wanted}) {
+      if (place.empty()) continue;
+      const auto size = files_.size(run_directory_ / place);
+      if (!size) continue;
+      if (std::cmp_equal(*size, durable.bytes)) return place;
+      if (other_size.empty()) {
+        other_size = "'" + place + "' has " + std::to_string(*size) + " bytes, " +
+                     std::to_string(durable.bytes) + " were recorded";
+      }
+    }
+    missing_.add((other_size.empty() ? "'" + durable.path + "' is missing" : other_size) +
+                 "; it is made again if something needs it");
+    return {};
+  }
+
+  bool has_content(const std::string& place, scheduler::Hash128 content) {
+    ++result_.hashed_files;
+    const auto found = hash_file_(run_directory_ / place);
+    if (found && *found == content) return true;
+    missing_.add((found ? "'" + place +
+                              "' has other bytes than recorded (it was written shortly "
+                              "before the end of the last run)"
+                        : found.error().message) +
+                 "; it is made again if something needs it");
+    return false;
+  }
+
+  bool move(const std::string& from, const std::string& to) {
+    const Status moved = files_.rename(run_directory_ / from, run_directory_ / to);
+    if (!moved) missing_.add(moved.error().message + "; it is made again if something needs it");
+    return moved.ok();
+  }
+
+  void note_move(const io::record::Durable& durable, const std::string& to) {
+    io::record::Durable record = durable;
+    record.path = to;
+    record.temporary.clear();
+    result_.moved.push_back(std::move(record));
+  }
+
+  void finish_messages() {
+    missing_.move_to(result_.messages);
+    if (result_.gone_instances == 0) return;
+    std::string text = std::to_string(result_.gone_instances) +
+                       " finished instances are not in the spec any more (the first: '" +
+                       first_gone_ + "'); their results stay where they are";
+    if (!result_.orphans.empty()) {
+      text += ", " + std::to_string(result_.orphans.size()) +
+              " intermediate files of theirs in 'objects/' are of no use now";
+    }
+    result_.messages.push_back(std::move(text));
+  }
+
+  const io::Pipeline& pipeline_;
+  path run_directory_;
+  io::Files& files_;
+  const HashFile& hash_file_;
+  Resume result_;
+  Complaints missing_;
+  std::string first_gone_;
+};
+
+}  // namespace
+
+Resume resume(const JournalState& journal, const io::Pipeline& pipeline, const path& run_directory,
+              io::Files& files, const HashFile& hash_file) {
+  return Resumer(pipeline, run_directory, files, hash_file).run(journal);
+}
+
+Resume resume(const JournalState& journal, const io::Pipeline& pipeline,
+              const path& run_directory) {
+  return resume(journal, pipeline, run_directory, io::real_files(), io::hash_file);
+}
+
+}  // namespace sluice::engine
