@@ -205,15 +205,26 @@ WorkerId Core::State::choose_source(ObjectId object, AttemptId attempt, WorkerId
 
 // A worker with free slots, for which nothing is ready, gets what waits ahead elsewhere.
 void Core::State::take_back_for_idle() {
+  std::vector<WorkerId> donors;
   for (size_t w = 0; w < workers.size(); ++w) {
+    if (!workers[w].ahead.empty()) {
+      donors.emplace_back(w);
+    }
+  }
+  Resources too_small;  // nothing fits where there is no more room than this
+  for (size_t w = 0; w < workers.size() && !donors.empty(); ++w) {
     if (!workers[w].accepts() || !workers[w].ahead.empty()) {
       continue;
     }
     while (true) {
       Resources room = workers[w].free;
       room -= workers[w].promised;
-      const AttemptId attempt = room.cpus > 0 ? find_take_back(room) : AttemptId();
+      if (room.cpus <= 0 || too_small.covers(room)) {
+        break;
+      }
+      const AttemptId attempt = find_take_back(donors, room);
       if (!attempt.valid()) {
+        too_small = room;
         break;
       }
       Flight& flight = flights.at(attempt);
@@ -226,10 +237,11 @@ void Core::State::take_back_for_idle() {
 }
 
 // The last attempt, on the worker with the most ahead, that has not started and would fit.
-AttemptId Core::State::find_take_back(const Resources& room) {
+AttemptId Core::State::find_take_back(const std::vector<WorkerId>& donors, const Resources& room) {
   AttemptId best;
   size_t best_ahead = 0;
-  for (const WorkerRecord& worker : workers) {
+  for (const WorkerId donor : donors) {
+    const WorkerRecord& worker = at(donor);
     if (worker.ahead.size() <= best_ahead) {
       continue;
     }

@@ -249,7 +249,7 @@ struct Core::State {
   std::vector<InputPlace> input_places(InstanceId instance, AttemptId attempt, WorkerId worker);
   [[nodiscard]] WorkerId choose_source(ObjectId object, AttemptId attempt, WorkerId worker) const;
   void take_back_for_idle();
-  AttemptId find_take_back(const Resources& room);
+  AttemptId find_take_back(const std::vector<WorkerId>& donors, const Resources& room);
 
   // ---- core_invariants.cpp ----
 
