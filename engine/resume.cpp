@@ -118,11 +118,12 @@ class Resumer {
     return true;
   }
 
-  // Where the file is, relative to the run directory.
+  // Where the file is, relative to the run directory. The temporary name first: while it is there,
+  // the rename has not happened, and an older file may lie under the final name.
   std::optional<std::string> find_file(const io::record::Durable& durable,
                                        const std::string& wanted) {
     std::string other_size;
-    for (const std::string& place : {durable.path, durable.temporary, wanted}) {
+    for (const std::string& place : {durable.temporary, durable.path, wanted}) {
       if (place.empty()) continue;
       const auto size = files_.size(run_directory_ / place);
       if (!size) continue;

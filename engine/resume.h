@@ -9,7 +9,8 @@
 //   facts after the last sync        are suspect: such a file is hashed before it is trusted
 //
 // Everything else is not durable, and a message says why. Reads and renames in the run directory,
-// before the run starts, with the lease held. One thread. Test: tests/engine/resume_test.cpp
+// before the run starts and before results/.tmp is cleaned, with the lease held. One thread. Test:
+// tests/engine/resume_test.cpp
 #pragma once
 
 #include <filesystem>

@@ -286,17 +286,19 @@ Expected<JournalWriter> JournalWriter::create(Files& files, const std::filesyste
 }
 
 Status JournalWriter::append_line(const std::string& line) {
+  if (torn_) {
+    const Status cut = file_->truncate(length_);
+    if (!cut) return cut;
+    torn_ = false;
+  }
   const Status appended = file_->append(line);
   if (appended) {
     length_ += line.size();
-    return appended;
+  } else {
+    // Some of the line may be there: what comes next must not be glued to it.
+    torn_ = !file_->truncate(length_).ok();
   }
-  // Some of the line may be there: what comes next must not be glued to it.
-  const Status cut = file_->truncate(length_);
-  if (cut) return appended;
-  return Error{
-      appended.error().message + "; and its torn end could not be cut off: " + cut.error().message,
-      appended.error().code};
+  return appended;
 }
 
 Status JournalWriter::append(const Record& record) {
@@ -311,8 +313,12 @@ Status JournalWriter::append(const Record& record) {
 Status JournalWriter::sync() {
   if (unsynced_bytes_ == 0) return Done{};
   SLUICE_FAULT_POINT("journal.sync.before");
+  if (sync_error_) return *sync_error_;
   const Status synced = file_->sync();
-  if (!synced) return synced;
+  if (!synced) {
+    sync_error_ = synced.error();
+    return synced;
+  }
   const Status appended = append_line(encode_record(record::Sync{}));
   if (!appended) return appended;
   unsynced_bytes_ = 0;

@@ -133,7 +133,9 @@ class JournalWriter {
                                                       const std::filesystem::path& file);
   Status append(
       const Record& record);  // an Error (disk full) leaves the file cut back to whole records
-  Status sync();  // fdatasync, then a sync record; nothing if nothing was appended since
+  // fdatasync, then a sync record; nothing if nothing was appended since. A failure is final: the
+  // system may have dropped the bytes, and a later fdatasync would say that all is well.
+  Status sync();
   [[nodiscard]] uint64_t unsynced_bytes() const { return unsynced_bytes_; }
   [[nodiscard]] uint64_t length() const { return length_; }
 
@@ -143,6 +145,8 @@ class JournalWriter {
   std::unique_ptr<File> file_;
   uint64_t length_ = 0;
   uint64_t unsynced_bytes_ = 0;
+  bool torn_ = false;  // part of a failed record is behind length_: to be cut off first
+  std::optional<Error> sync_error_;
 };
 
 // What the segments of a run directory say, merged, by (task, item).

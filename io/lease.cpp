@@ -264,15 +264,19 @@ Expected<std::string> note_if_gone(Files& files, LeaseHost& host, const path& di
 // Puts the claim in place; EBUSY if another taker was faster.
 Status claim(Files& files, const path& directory, const LeaseOwner& owner) {
   const path own = directory / ("lease.new." + owner.host + "." + std::to_string(owner.pid));
-  const Status written = files.replace(own, encode(owner));
+  const std::string text = encode(owner);
+  const Status written = files.replace(own, text);
   if (!written) return written;
   const Status linked = files.link(own, claim_path(directory, owner.epoch));
   const Status removed = files.remove(own);
   if (!linked && linked.error().code != EEXIST) return linked;
+  // NFS may do the link, lose the answer and say EEXIST to its own repetition: the content decides.
+  const auto there = files.read(claim_path(directory, owner.epoch));
+  const bool won = there.ok() && *there == text;
   const auto claims = list_claims(files, directory);
   if (!claims) return claims.error();
   // A slow taker may have linked a claim that was removed meanwhile: the greatest epoch decides.
-  if (!linked || claims->newest != owner.epoch) {
+  if (!won || claims->newest != owner.epoch) {
     return busy(directory, owner_of(files, directory, claims->newest));
   }
   SLUICE_FAULT_POINT("lease.claimed");

@@ -171,9 +171,13 @@ TEST_CASE("resume: a rename that was cut short is completed") {
   world.done("k=1");
   world.durable("k=1", place, "results/.tmp/1.5");
   world.file("k=1", "results/.tmp/1.5");
+  SUBCASE("nothing was there before") {}
+  SUBCASE("an older file of the same size lies there") {
+    REQUIRE(world.files.replace(kRun / place, "BYTES of k=1").ok());
+  }
   const Resume resume = world.resume(pipeline);
   CHECK(data_is_durable(resume));
-  CHECK(world.exists(place));
+  CHECK(*world.files.read(kRun / place) == "bytes of k=1");
   CHECK_FALSE(world.exists("results/.tmp/1.5"));
   CHECK(resume.moved.empty());  // it lies where the record says
 }

@@ -46,6 +46,36 @@ class FakeHost final : public LeaseHost {
   scheduler::Instant now_;
 };
 
+// Files of which link() does its work and then says EEXIST, as NFS does when an answer got lost.
+class RepeatingLink final : public Files {
+ public:
+  explicit RepeatingLink(FakeFiles& files) : files_(files) {}
+  Expected<std::unique_ptr<File>> open(const std::filesystem::path& path, Open how) override {
+    return files_.open(path, how);
+  }
+  Expected<std::string> read(const std::filesystem::path& path) override {
+    return files_.read(path);
+  }
+  Status replace(const std::filesystem::path& path, std::string_view content) override {
+    return files_.replace(path, content);
+  }
+  Status rename(const std::filesystem::path& from, const std::filesystem::path& to) override {
+    return files_.rename(from, to);
+  }
+  Status remove(const std::filesystem::path& path) override { return files_.remove(path); }
+  Status link(const std::filesystem::path& from, const std::filesystem::path& to) override {
+    (void)files_.link(from, to).ok();
+    return Error{"File exists", EEXIST};
+  }
+  Expected<uint64_t> size(const std::filesystem::path& path) override { return files_.size(path); }
+  Expected<std::vector<std::string>> list(const std::filesystem::path& folder) override {
+    return files_.list(folder);
+  }
+
+ private:
+  FakeFiles& files_;
+};
+
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
@@ -204,6 +234,13 @@ TEST_CASE("lease: two processes that take at the same moment: exactly one wins")
   CHECK(wait(nullptr) > 0);
   CHECK(view_lease(folder)->alive == LeaseView::Alive::kNo);
   std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("lease: a claim that is ours is won, whatever link said") {
+  FakeFiles files;
+  RepeatingLink repeating(files);
+  FakeHost host("n1", 10);
+  CHECK(Lease::take(repeating, host, kRun, seconds(0)).ok());
 }
 
 TEST_CASE("lease: an owner that was taken over learns it at its next beat") {
