@@ -8,13 +8,14 @@
 //   fetch   as worker ranks do it: a FetchRequest for each chunk, the answer through MpiTransport's
 //           bulk channel and the codec, then pwrite
 // files and fetch write once to a new file ("fresh": the kernel gives it zeroed pages, as it does
-// for each object) and once over the same file ("warm"). Prints GB/s, medians of five rounds, and
-// the ratio of fetch to files.
+// for each object) and once over the same file ("warm"). Prints GB/s and the CPU time of both ranks
+// per GB, medians of five rounds, and the ratio of fetch to files in GB/s. CPU time of plain MPI
+// says little: it is hot while it waits.
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
 #include <fcntl.h>
 #include <mpi.h>
-#include <sys/stat.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -209,35 +210,60 @@ void pull_fetch(const Bench& bench) {
 
 void fetch(const Bench& bench) { bench.rank == kSource ? serve_fetch(bench) : pull_fetch(bench); }
 
-double median_gb_per_s(const Bench& bench, void (*transfer)(const Bench&), bool fresh) {
-  std::array<double, kRounds> results = {};
-  for (double& result : results) {
+double cpu_seconds() {
+  rusage usage = {};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+struct Figure {
+  double gb_per_s = 0;
+  double cpu_s_per_gb = 0;
+};
+
+Figure median(const Bench& bench, void (*transfer)(const Bench&), bool fresh) {
+  const double gigabytes = static_cast<double>(bench.chunks * kChunkBytes) * 1e-9;
+  std::array<double, kRounds> speeds = {};
+  std::array<double, kRounds> cpu = {};
+  for (int round = 0; round < kRounds; ++round) {
     if (fresh && bench.rank == kPuller) bench.file.make_fresh();
     MPI_Barrier(MPI_COMM_WORLD);
     const Stopwatch watch;
+    const double cpu_before = cpu_seconds();
     transfer(bench);
-    result = static_cast<double>(bench.chunks * kChunkBytes) / watch.seconds() * 1e-9;
+    const auto i = static_cast<size_t>(round);
+    speeds[i] = gigabytes / watch.seconds();
+    const double own_cpu = (cpu_seconds() - cpu_before) / gigabytes;
+    MPI_Allreduce(&own_cpu, &cpu[i], 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
   }
-  std::sort(results.begin(), results.end());
-  return results[kRounds / 2];
+  std::sort(speeds.begin(), speeds.end());
+  std::sort(cpu.begin(), cpu.end());
+  return {speeds[kRounds / 2], cpu[kRounds / 2]};
+}
+
+void print(const char* name, const Figure& figure) {
+  std::printf("%-12s %6.2f GB/s %6.2f CPU s/GB", name, figure.gb_per_s, figure.cpu_s_per_gb);
 }
 
 void measure(const Bench& bench) {
-  const double memory = median_gb_per_s(bench, plain_memory, false);
-  std::array<double, 2> files = {};
-  std::array<double, 2> fetched = {};
-  for (const bool fresh : {true, false}) {
-    files[fresh ? 0 : 1] = median_gb_per_s(bench, plain_files, fresh);
-    fetched[fresh ? 0 : 1] = median_gb_per_s(bench, fetch, fresh);
+  const Figure memory = median(bench, plain_memory, false);
+  if (bench.rank == kPuller) {
+    std::printf("%zu MiB in 1 MiB chunks, %zu in flight, medians of %d\n", bench.chunks, kInFlight,
+                kRounds);
+    print("memory", memory);
+    std::printf("\n");
   }
-  if (bench.rank != kPuller) return;
-  std::printf("%zu MiB in 1 MiB chunks, %zu in flight; GB/s, medians of %d\n", bench.chunks,
-              kInFlight, kRounds);
-  std::printf("memory        %6.2f\n", memory);
-  for (const size_t i : {size_t{0}, size_t{1}}) {
-    std::printf("files  %s  %6.2f\nfetch  %s  %6.2f  (%.0f %% of files)\n",
-                i == 0 ? "fresh" : "warm ", files[i], i == 0 ? "fresh" : "warm ", fetched[i],
-                100 * fetched[i] / files[i]);
+  for (const bool fresh : {true, false}) {
+    const Figure files = median(bench, plain_files, fresh);
+    const Figure fetched = median(bench, fetch, fresh);
+    if (bench.rank != kPuller) continue;
+    print(fresh ? "files fresh" : "files warm", files);
+    std::printf("\n");
+    print(fresh ? "fetch fresh" : "fetch warm", fetched);
+    std::printf("  %.0f %% of files\n", 100 * fetched.gb_per_s / files.gb_per_s);
   }
 }
 
