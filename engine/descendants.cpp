@@ -132,6 +132,7 @@ void OwnChildren::read(std::vector<pid_t>& pids) {
   while ((got = ::pread(list_.get(), buffer.data(), buffer.size(), offset)) > 0) {
     text_.append(buffer.data(), static_cast<size_t>(got));
     offset += got;
+    if (static_cast<size_t>(got) < buffer.size() / 2) break;  // the usual case in one call
   }
   parse_pids(text_, pids);
 }

@@ -299,9 +299,8 @@ void Launcher::apply(const LaunchMessage& message) {
 }
 
 void Launcher::reap() {
-  std::array<signalfd_siginfo, 16> signals;  // not initialised: read fills; the content is not used
-  while (::read(signals_.get(), signals.data(), sizeof signals) > 0) {
-  }
+  signalfd_siginfo signal;  // one at most: SIGCHLDs that wait are one
+  (void)!::read(signals_.get(), &signal, sizeof signal);
   int status = 0;
   rusage usage{};
   pid_t pid = 0;

@@ -333,6 +333,30 @@ TEST_CASE("launcher: many attempts at a time and one after the other") {
   CHECK(children_of(tree.launcher()).size() == 2);  // rank and checker
 }
 
+TEST_CASE("launcher: when the machine has no room, a start is tried again") {
+  Tree tree;
+  CHECK(tree.run_shell("true").exit_code == 0);
+  // Room for one more attempt at a time: a few descriptors beside those that it holds now.
+  rlimit before{};
+  REQUIRE(::prlimit(tree.launcher(), RLIMIT_NOFILE, nullptr, &before) == 0);
+  const auto held =
+      std::filesystem::directory_iterator("/proc/" + std::to_string(tree.launcher()) + "/fd");
+  const auto count = static_cast<rlim_t>(std::distance(begin(held), end(held)));
+  const rlimit narrow{count + 4, before.rlim_max};
+  REQUIRE(::prlimit(tree.launcher(), RLIMIT_NOFILE, &narrow, nullptr) == 0);
+  const auto first = tree.start_shell("while [ ! -e go ]; do sleep 0.01; done");
+  CHECK(tree.started(first) > 0);
+  const auto second = tree.start_shell("exit 9");
+  const auto third = tree.start_shell("exit 10");
+  tree.send(launch::Signal{third, true});
+  CHECK(tree.exited(third).start_error == "stopped before the machine had room to start it");
+  std::ofstream(tree.folder / "go") << "go";
+  CHECK(tree.exited(first).exit_code == 0);
+  const launch::Exited late = tree.exited(second);
+  CHECK(late.start_error == "");
+  CHECK(late.exit_code == 9);
+}
+
 TEST_CASE("launcher: the rank leaves in order, its code is the guard's, the store is removed") {
   const ScopedVariable code("FAKE_RANK_EXIT", "4");
   Tree tree;
