@@ -18,11 +18,11 @@
 #include <vector>
 
 #include "engine/descendants.h"
-#include "io/file_descriptor.h"
 #include "engine/environment.h"
 #include "engine/launch_protocol.h"
 #include "engine/spawn.h"
 #include "engine/stream_capture.h"
+#include "io/file_descriptor.h"
 #include "scheduler/types.h"
 
 namespace sluice::engine {

@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "io/file_descriptor.h"
 #include "engine/launch_protocol.h"
+#include "io/file_descriptor.h"
 
 namespace sluice::engine {
 

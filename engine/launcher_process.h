@@ -8,8 +8,8 @@
 #include <string>
 
 #include "engine/aftermath.h"
-#include "io/file_descriptor.h"
 #include "engine/launcher.h"
+#include "io/file_descriptor.h"
 
 namespace sluice::engine {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "io/file_descriptor.h"
 #include "engine/launch_protocol.h"
+#include "io/file_descriptor.h"
 
 namespace sluice::engine {
 
@@ -27,9 +27,9 @@ class StreamCapture {
   [[nodiscard]] bool copy_range(int64_t offset, int64_t length, int to) const;
   [[nodiscard]] std::string last_bytes(int64_t count) const;
 
-  std::string start_;    // the first kInlineStreamBytes
-  io::FileDescriptor kept_;      // open once start_ is full: head at its place, then the ring
-  bool broken_ = false;  // no memory file: only start_ is kept
+  std::string start_;        // the first kInlineStreamBytes
+  io::FileDescriptor kept_;  // open once start_ is full: head at its place, then the ring
+  bool broken_ = false;      // no memory file: only start_ is kept
   int64_t bytes_ = 0;
 };
 

@@ -111,10 +111,11 @@ struct PeerLost {
 
 }  // namespace message
 
-using Message = std::variant<message::Hello, message::Welcome, message::Peer, message::Start,
-                             message::TakeBack, message::Stop, message::Save, message::Drop,
-                             message::Leave, message::Report, message::Left, message::Ping,
-                             message::Log, message::FetchRequest, message::FetchChunk, message::PeerLost>;
+using Message =
+    std::variant<message::Hello, message::Welcome, message::Peer, message::Start, message::TakeBack,
+                 message::Stop, message::Save, message::Drop, message::Leave, message::Report,
+                 message::Left, message::Ping, message::Log, message::FetchRequest,
+                 message::FetchChunk, message::PeerLost>;
 
 [[nodiscard]] Bytes encode(const Message& message);
 [[nodiscard]] Expected<Message> decode(std::span<const std::byte> bytes);

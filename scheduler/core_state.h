@@ -8,7 +8,7 @@
 //   core_invariants.cpp  recounts
 //
 // Every handler changes state at once and leaves consequences in `changes`; drain() works them off
-// one by one, so that nothing recurses however long a chain is.
+// one by one, so that nothing recurses however long a chain is. Test: tests/scheduler/core_test.cpp
 #pragma once
 
 #include <array>

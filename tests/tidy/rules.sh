@@ -108,12 +108,15 @@ folders_without_readme() {
 }
 check "tidy: each folder explains itself in a README" none folders_without_readme
 
+# The head comment of a header names the tests of its unit: they must be there.
 untested_units() {
-  local unit
-  for unit in scheduler/*.cpp io/*.cpp; do
-    [[ -f ${unit%.cpp}.h ]] || continue
-    [[ $unit == io/hdf5.cpp ]] && continue # tested through its program, sluice-h5
-    grep -rqsF "\"${unit%.cpp}.h\"" tests || echo "$unit"
+  local header test named
+  for header in scheduler/*.h io/*.h engine/*.h; do
+    mapfile -t named < <(sed '/^#pragma once/q' "$header" | grep -oE 'tests/[a-z0-9_./]*[a-z0-9_/]')
+    ((${#named[@]})) || echo "$header names no test"
+    for test in "${named[@]}"; do
+      [[ -e $test ]] || echo "$header: there is no $test"
+    done
   done
 }
-check "tidy: every unit of scheduler and io is included by a test" none untested_units
+check "tidy: every header names its test, and the test is there" none untested_units
