@@ -98,6 +98,7 @@ class SimulatedRankZero {
 
   void received(WorkerId from, const io::Message& message);
   void apply(const Event& event);
+  void note_late(const Event& event);
   void schedule();
   void perform_all();
   void arm_tick();
@@ -111,14 +112,17 @@ class SimulatedRankZero {
   void note(const Other&) {}
   void note(const event::WorkerLost& e) { give_up(e.worker); }
   void note(const event::Restored& e) { world_.referee.restored(e); }
-  void note(const event::AttemptFinished& e) { world_.referee.attempt_over(e.attempt); }
+  void note(const event::AttemptFinished& e) {
+    world_.referee.attempt_finished(e.worker, e.attempt);
+  }
   void note(const event::AttemptFailed& e) { world_.referee.attempt_over(e.attempt); }
   void note(const event::AttemptStopped& e) { world_.referee.attempt_over(e.attempt); }
   void note(const event::AttemptReturned& e) {
-    world_.referee.attempt_over(e.attempt);
-    if (e.missing.valid()) world_.referee.replica_gone(e.missing);
+    world_.referee.attempt_returned(e.attempt, e.missing);
   }
-  void note(const event::ReplicaLost& e) { world_.referee.replica_gone(e.object); }
+  void note(const event::ReplicaAdded& e) { world_.referee.replica_added(e.worker, e.object); }
+  void note(const event::ReplicaLost& e) { world_.referee.replica_gone(e.worker, e.object); }
+  void note(const event::ObjectCommitted& e) { world_.referee.durable(e.object, true); }
   void note(const event::ObjectSaved& e) { world_.referee.save_answered(e.save); }
   void note(const event::ObjectSaveFailed& e) { world_.referee.save_answered(e.save); }
 
@@ -126,7 +130,10 @@ class SimulatedRankZero {
   void perform(const decision::TakeBack& d) { tell(d.worker, message::TakeBack{d.attempt}); }
   void perform(const decision::StopAttempt& d) { tell(d.worker, message::Stop{d.attempt}); }
   void perform(const decision::SaveObject& d);
-  void perform(const decision::DropObject& d) { tell(d.worker, message::Drop{d.object}); }
+  void perform(const decision::DropObject& d) {
+    world_.referee.replica_gone(d.worker, d.object);
+    tell(d.worker, message::Drop{d.object});
+  }
   void perform(const decision::CommitObject& d);
   void perform(const decision::RemoveSaved& d);
   void perform(const decision::InstanceDone& d);
@@ -187,7 +194,10 @@ void SimulatedRankZero::received(WorkerId from, const io::Message& given) {
 void SimulatedRankZero::apply(const Event& given) {
   if (crashed_) return;
   std::visit([this](const auto& e) { note(e); }, given);
-  if (outcome_) return;
+  if (outcome_) {
+    note_late(given);
+    return;
+  }
   core_.apply(world_.time.now(), given, decisions_);
   perform_all();
   ++events_;
@@ -195,6 +205,12 @@ void SimulatedRankZero::apply(const Event& given) {
   if (every > 0 && events_ % every == 0) core_.check_invariants();
   const uint64_t crash_after = world_.options.core_crash_after_events;
   crashed_ = crash_after > 0 && events_ >= crash_after;
+}
+
+// A fetch for an attempt that was not needed any more: nobody is left to drop what it brought.
+void SimulatedRankZero::note_late(const Event& given) {
+  const auto* added = std::get_if<event::ReplicaAdded>(&given);
+  if (added != nullptr) world_.late_replicas.insert({added->worker, added->object});
 }
 
 void SimulatedRankZero::schedule() {
@@ -230,9 +246,6 @@ void SimulatedRankZero::arm_tick() {
 void SimulatedRankZero::give_up(WorkerId worker) {
   if (!lost_.insert(worker).second) return;
   world_.referee.worker_lost(worker);
-  for (const auto& [object, bytes] : world_.worker(worker).store()) {
-    world_.referee.replica_gone(object);
-  }
   end_.forget(worker);
 }
 
@@ -275,6 +288,7 @@ void SimulatedRankZero::perform(const decision::CommitObject& d) {
 }
 
 void SimulatedRankZero::perform(const decision::RemoveSaved& d) {
+  world_.referee.durable(d.object, false);
   world_.directory.sync();
   world_.directory.append(SimulatedRunDirectory::Removed{d.object});
   world_.directory.sync();
@@ -363,6 +377,7 @@ void check_stores_are_empty(World& world) {
   for (const auto& worker : world.workers) {
     if (!worker->left()) continue;
     for (const auto& [object, bytes] : worker->store()) {
+      if (world.late_replicas.count({worker->id(), object}) > 0) continue;
       world.referee.problem("object " + std::to_string(object.value) + " is left on worker " +
                             std::to_string(worker->id().value));
     }

@@ -33,7 +33,9 @@ Referee::Referee(const Graph& graph)
       completions(graph.instance_count()),
       graph_(graph),
       progress_(graph.instance_count()),
-      limits_used_(graph.limits().size()) {}
+      limits_used_(graph.limits().size()),
+      replicas_(graph.object_count()),
+      durable_(graph.object_count()) {}
 
 void Referee::problem(std::string what) {
   constexpr size_t kProblemsMax = 50;
@@ -53,6 +55,7 @@ void Referee::worker_lost(WorkerId worker) {
     if (open.worker == worker) over.push_back(attempt);
   }
   for (const AttemptId attempt : over) attempt_over(attempt);
+  for (auto& holders : replicas_) holders.erase(worker);
   for (auto entry = saves_.begin(); entry != saves_.end();) {
     entry = entry->second == worker ? saves_.erase(entry) : std::next(entry);
   }
@@ -60,12 +63,28 @@ void Referee::worker_lost(WorkerId worker) {
 
 void Referee::restored(const scheduler::event::Restored& fact) {
   progress_[fact.instance.index()].outputs = fact.outputs;
+  size_t index = 0;
+  for (const ObjectId object : graph_.objects_of(fact.instance)) {
+    durable(object, fact.durable[index++]);
+  }
+}
+
+bool Referee::available(ObjectId object) const {
+  return durable_[object.index()] || !replicas_[object.index()].empty() ||
+         graph_.output(object).kind == scheduler::OutputKind::kValue;
+}
+
+bool Referee::all_available(InstanceId instance) const {
+  for (const ObjectId object : graph_.objects_of(instance)) {
+    if (!available(object)) return false;
+  }
+  return true;
 }
 
 void Referee::check_inputs(const scheduler::decision::StartAttempt& start) {
   for (const GroupId group : graph_.inputs(start.instance)) {
     for (const ObjectId object : graph_.group_objects(group)) {
-      if (!progress_[graph_.producer(object).index()].done) {
+      if (!progress_[graph_.producer(object).index()].sealed) {
         problem(text(start.instance) + " starts before its input " + text(object) + " is sealed");
       }
     }
@@ -95,12 +114,13 @@ void Referee::attempt_started(const scheduler::decision::StartAttempt& start) {
     problem(text(start.instance) + " is started as " + text(start.attempt) + " while " +
             text(progress.open_attempt) + " is open");
   }
-  if (progress.done && !progress.lost_since_done) {
+  if (progress.done && all_available(start.instance)) {
     problem(text(start.instance) + " is started again although it is done and nothing was lost");
   }
+  progress.done = false;
   check_inputs(start);
   progress.open_attempt = start.attempt;
-  open_[start.attempt] = {start.worker, start.instance};
+  open_[start.attempt] = {start.worker, start.instance, start.inputs};
   count_limits(start.instance, 1);
 }
 
@@ -113,26 +133,54 @@ void Referee::attempt_over(AttemptId attempt) {
   open_.erase(entry);
 }
 
+void Referee::attempt_finished(WorkerId worker, AttemptId attempt) {
+  const auto entry = open_.find(attempt);
+  if (entry == open_.end()) return;
+  for (const ObjectId object : graph_.objects_of(entry->second.instance)) {
+    replica_added(worker, object);
+  }
+  attempt_over(attempt);
+}
+
+void Referee::attempt_returned(AttemptId attempt, ObjectId missing) {
+  const auto entry = open_.find(attempt);
+  if (entry == open_.end()) return;
+  for (const scheduler::InputPlace& place : entry->second.inputs) {
+    if (place.object != missing) continue;
+    if (place.source.valid()) {
+      replica_gone(place.source, missing);
+    } else {
+      durable(missing, false);
+    }
+  }
+  attempt_over(attempt);
+}
+
 void Referee::instance_done(InstanceId instance, AttemptId attempt,
                             const std::vector<OutputReport>& outputs) {
   Progress& progress = progress_[instance.index()];
-  if (progress.done && !progress.lost_since_done) {
-    problem(text(instance) + " is done twice although nothing was lost");
-  }
+  if (progress.done) problem(text(instance) + " is done twice although nothing was lost");
   for (size_t i = 0; i < progress.outputs.size() && i < outputs.size(); ++i) {
     if (progress.outputs[i].content != outputs[i].content) {
       problem(text(instance) + " has another content than the first time");
     }
   }
+  progress.sealed = true;
   progress.done = true;
-  progress.lost_since_done = false;
   progress.outputs = outputs;
   if (attempt.valid()) ++completions[instance.index()];
 }
 
-void Referee::replica_gone(ObjectId object) {
-  progress_[graph_.producer(object).index()].lost_since_done = true;
+void Referee::replica_added(WorkerId worker, ObjectId object) {
+  const bool value = graph_.output(object).kind == scheduler::OutputKind::kValue;
+  if (!value && lost_.count(worker) == 0) replicas_[object.index()].insert(worker);
 }
+
+void Referee::replica_gone(WorkerId worker, ObjectId object) {
+  replicas_[object.index()].erase(worker);
+}
+
+void Referee::durable(ObjectId object, bool is) { durable_[object.index()] = is; }
 
 void Referee::save_asked(WorkerId worker, AttemptId save) {
   if (lost_.count(worker) == 0) saves_[save] = worker;
@@ -142,7 +190,7 @@ void Referee::save_answered(AttemptId save) { saves_.erase(save); }
 
 Hash128 Referee::value(ObjectId object) const {
   const Progress& progress = progress_[graph_.producer(object).index()];
-  return progress.done ? progress.outputs[graph_.output_index(object)].content : Hash128{};
+  return progress.sealed ? progress.outputs[graph_.output_index(object)].content : Hash128{};
 }
 
 // -- machines -------------------------------------------------------------------------------------
@@ -203,6 +251,7 @@ void Referee::ended() {
     problem("save " + text(save) + " on " + text(worker) + " was not answered");
   }
   for (const auto& [worker, machine] : machines_) {
+    if (lost_.count(worker) > 0) continue;  // it stood still for so long that nobody waits for it
     for (const auto& [attempt, process] : machine.processes) {
       problem(text(attempt) + " still runs on " + text(worker) + " at the end");
     }

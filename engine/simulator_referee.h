@@ -21,14 +21,19 @@ class Referee {
 
   // -- as rank 0 sees it
   void worker_joined(scheduler::WorkerId worker, const scheduler::Resources& resources);
-  // Its attempts are over for the books, and instances whose outputs it held may run again.
+  // Its attempts are over for the books, and its replicas are gone.
   void worker_lost(scheduler::WorkerId worker);
   void restored(const scheduler::event::Restored& fact);
   void attempt_started(const scheduler::decision::StartAttempt& start);
   void attempt_over(scheduler::AttemptId attempt);
+  void attempt_finished(scheduler::WorkerId worker, scheduler::AttemptId attempt);
+  // An input could not be had from the place that its start named: it counts as not being there.
+  void attempt_returned(scheduler::AttemptId attempt, scheduler::ObjectId missing);
   void instance_done(scheduler::InstanceId instance, scheduler::AttemptId attempt,
                      const std::vector<scheduler::OutputReport>& outputs);
-  void replica_gone(scheduler::ObjectId object);
+  void replica_added(scheduler::WorkerId worker, scheduler::ObjectId object);
+  void replica_gone(scheduler::WorkerId worker, scheduler::ObjectId object);
+  void durable(scheduler::ObjectId object, bool is);
   void save_asked(scheduler::WorkerId worker, scheduler::AttemptId save);
   void save_answered(scheduler::AttemptId save);
 
@@ -55,6 +60,7 @@ class Referee {
   struct OpenAttempt {
     scheduler::WorkerId worker;
     scheduler::InstanceId instance;
+    std::vector<scheduler::InputPlace> inputs;
   };
   struct Process {
     scheduler::Resources request;
@@ -67,11 +73,14 @@ class Referee {
     int64_t memory_bytes = 0;
   };
   struct Progress {
-    bool done = false;
-    bool lost_since_done = false;       // a replica of an output went without being dropped
+    bool sealed = false;                // it was done once
+    bool done = false;                  // and does not run again
     scheduler::AttemptId open_attempt;  // the one that may run
     std::vector<scheduler::OutputReport> outputs;
   };
+  // Bytes that the core knows of, by what it was told.
+  [[nodiscard]] bool available(scheduler::ObjectId object) const;
+  [[nodiscard]] bool all_available(scheduler::InstanceId instance) const;
   void check_inputs(const scheduler::decision::StartAttempt& start);
   void count_limits(scheduler::InstanceId instance, int64_t sign);
 
@@ -79,6 +88,8 @@ class Referee {
   std::vector<Progress> progress_;
   std::vector<scheduler::Amount> limits_used_;
   std::map<scheduler::AttemptId, OpenAttempt> open_;
+  std::vector<std::set<scheduler::WorkerId>> replicas_;  // per object
+  std::vector<bool> durable_;                            // per object
   scheduler::AttemptId last_attempt_;
   std::map<scheduler::AttemptId, scheduler::WorkerId> saves_;
   std::map<scheduler::WorkerId, Machine> machines_;

@@ -65,6 +65,8 @@ struct World {
   std::vector<std::unique_ptr<SimulatedWorker>> workers;
   // Saved under a temporary name and not committed yet.
   std::map<std::pair<scheduler::ObjectId, scheduler::AttemptId>, StoredObject> temporaries;
+  // Fetched so late that rank 0 heard of it after the end of the run.
+  std::set<std::pair<scheduler::WorkerId, scheduler::ObjectId>> late_replicas;
   uint64_t fetches = 0;
   uint64_t fetches_failed = 0;
 };
@@ -82,7 +84,6 @@ class SimulatedWorker {
   [[nodiscard]] bool alive() const { return alive_; }
   [[nodiscard]] bool left() const { return left_; }
   [[nodiscard]] size_t attempts() const { return agent_.attempts(); }
-  // Of a dead worker: what it held when it died.
   [[nodiscard]] const std::map<scheduler::ObjectId, StoredObject>& store() const { return store_; }
   [[nodiscard]] const StoredObject* stored(scheduler::ObjectId object) const;
 

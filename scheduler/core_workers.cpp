@@ -270,6 +270,8 @@ void Core::State::input_missing(const Flight& flight, ObjectId object) {
   }
   if (place->source.valid()) {
     replica_lost(object, place->source);
+    // It may be there all the same and only be unreadable: nobody would ever drop it then.
+    emit(decision::DropObject{place->source, object});
   } else {
     objects.clear_durable(object);
     publish(object);
