@@ -2,15 +2,12 @@
 
 #include <tuple>
 
-#include "io/codec.h"
+#include "io/codec_scheduler.h"
 
 // The members of each message, in the order in which they travel.
 namespace sluice::io {
 namespace launch = engine::launch;
 
-template <>
-inline constexpr auto kMembers<scheduler::Usage> = std::tuple{
-    &scheduler::Usage::wall, &scheduler::Usage::cpu, &scheduler::Usage::memory_peak_bytes};
 template <>
 inline constexpr auto kMembers<launch::Start> = std::tuple{
     &launch::Start::attempt,           &launch::Start::argv,       &launch::Start::environment,
