@@ -164,6 +164,7 @@ TEST_CASE("checker: a request is answered, a crash is told, the next request fin
 TEST_CASE("checker: one that hangs is killed on demand") {
   Tree tree;
   tree.ask_checker("hang");
+  CHECK(tree.checker_reply() == "hang");  // it has it
   tree.send(launch::KillChecker{});
   CHECK(tree.checker_reply() == "{\"id\":0,\"crashed\":9}");
   tree.ask_checker("again");

@@ -5,7 +5,7 @@
 //                              with code 40 + signal; the end of CONTROL ends it with code 0 or
 //                              FAKE_RANK_EXIT, or never if that is "never"
 //   fake_rank                  acts as sluice-h5: answers a request with its own text, except
-//                              "crash" (abort), "exit" (code 3) and "hang"
+//                              "crash" (abort), "exit" (code 3) and "hang" (after the answer)
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -67,8 +67,8 @@ int act_as_checker() {
     const std::string_view text(request.data(), static_cast<size_t>(got));
     if (text == "crash") std::abort();
     if (text == "exit") return 3;
-    if (text == "hang") ::pause();
     ::send(0, request.data(), text.size(), MSG_NOSIGNAL);
+    if (text == "hang") ::pause();
   }
   return 0;
 }
