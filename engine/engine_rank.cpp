@@ -1,0 +1,311 @@
+#include "engine/engine_rank.h"
+
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <iostream>
+#include <memory>
+#include <vector>
+
+#include "engine/clock.h"
+#include "engine/launcher_client.h"
+#include "engine/poll_backoff.h"
+#include "engine/report.h"
+#include "engine/run_start.h"
+#include "engine/scheduler_rank.h"
+#include "engine/worker_rank.h"
+#include "io/checker_client.h"
+#include "io/sources.h"
+#include "io/spec.h"
+
+namespace sluice::engine {
+
+using scheduler::Instant;
+using scheduler::WorkerId;
+
+namespace {
+
+constexpr int kEnvironmentUnusable = 3;
+constexpr size_t kMessagesPerTurn = 1000;
+constexpr int kReserveCoresFrom =
+    16;  // rank 0's worker withholds a core only on nodes at least this large
+
+int stop_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&set, signal);
+  sigprocmask(SIG_BLOCK, &set, nullptr);
+  return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+Report make_report(const Options& options) {
+  Report::Options how;
+  how.terminal = isatty(STDERR_FILENO) == 1;
+  const char* term = std::getenv("TERM");
+  if (term != nullptr && std::string_view(term) == "dumb") how.terminal = false;
+  how.color = how.terminal && std::getenv("NO_COLOR") == nullptr;
+  how.command = options.command;
+  how.directory = options.directory();
+  return Report(how, [](std::string_view text) { std::cerr << text << std::flush; });
+}
+
+// A rank 0 that shares its node with workers has none of its own.
+bool carries_worker(const RankContext& context) {
+  return context.mpi_rank != 0 || context.local_count == 1;
+}
+
+std::vector<Core> worker_cores(const RankContext& context) {
+  if (!carries_worker(context)) return {};
+  // On rank 0's node the workers are the others.
+  const bool with_scheduler = context.local_count > 1 && context.scheduler_is_local;
+  const int count = with_scheduler ? context.local_count - 1 : context.local_count;
+  const int rank = with_scheduler ? context.local_rank - 1 : context.local_rank;
+  std::vector<Core> cores = share_of(context.node, rank, count);
+  if (context.mpi_rank == 0 && context.mpi_size > 1) {
+    int keep = context.options.reserve_cores;
+    if (keep < 0) keep = static_cast<int>(context.node.cores.size()) >= kReserveCoresFrom ? 1 : 0;
+    while (keep-- > 0 && cores.size() > 1) cores.erase(cores.begin());
+  }
+  return cores;
+}
+
+// The control loop of one rank, whatever roles it has.
+class Loop {
+ public:
+  Loop(const RankContext& context, io::Transport& transport)
+      : context_(context),
+        transport_(transport),
+        signal_fd_(stop_signals()),
+        launcher_(*context.launcher) {}
+  ~Loop() { close(signal_fd_); }
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+
+  bool add_worker(std::string& error);
+  bool add_scheduler(io::Pipeline& pipeline);
+  int run();
+
+ private:
+  void dispatch(WorkerId from, std::span<const std::byte> bytes);
+  bool read_launcher();
+  void read_signals();
+  void wait(bool active);
+  [[nodiscard]] bool finished() const;
+  [[nodiscard]] Instant now() const { return clock_.now(); }
+
+  const RankContext& context_;
+  io::Transport& transport_;
+  int signal_fd_;
+  Clock clock_;
+  PollBackoff backoff_;
+  LauncherClient& launcher_;
+  io::CheckerClient checker_{kCheckerFd};
+  std::unique_ptr<IoThread> worker_io_;
+  std::unique_ptr<WorkerRank> worker_;
+  std::unique_ptr<Report> report_;
+  RunStart start_;
+  std::unique_ptr<SchedulerRank> scheduler_;
+  int signals_ = 0;
+  int signal_exit_ = 0;
+  bool launcher_gone_ = false;
+};
+
+bool Loop::add_worker(std::string& error) {
+  const int64_t sharers = std::max(1, context_.local_count);
+  auto store = io::Store::create(context_.place,
+                                 io::node_memory_budget_bytes(context_.place.memory) / sharers);
+  if (!store) {
+    error = store.error().message;
+    return false;
+  }
+  WorkerOptions options;
+  options.host = context_.node.host;
+  options.node_key = context_.node.node_key;
+  options.cores = worker_cores(context_);
+  const size_t all = std::max<size_t>(context_.node.cores.size(), 1);
+  options.memory_bytes = context_.node.memory_bytes / static_cast<int64_t>(all) *
+                         static_cast<int64_t>(options.cores.size());
+  options.place = store->place();  // not the wanted one if node memory cannot be used
+  worker_io_ = std::make_unique<IoThread>("sluice-io");
+  worker_ = std::make_unique<WorkerRank>(std::move(options), std::move(*store), transport_,
+                                         launcher_, checker_, *worker_io_);
+  worker_->start(now());
+  return true;
+}
+
+bool Loop::add_scheduler(io::Pipeline& pipeline) {
+  report_ = std::make_unique<Report>(make_report(context_.options));
+  RecordKeeper::Callbacks callbacks;
+  callbacks.journal_failed = [this](const Error& error) {
+    scheduler_->records_failed(now(), error);
+  };
+  callbacks.mail = [this](const Mail& mail) { scheduler_->on_mail(now(), mail); };
+  auto started =
+      start_run(pipeline, context_.options.directory(), context_.node.host, std::move(callbacks));
+  if (!started) {
+    report_->line("error", started.error().message);
+    return false;
+  }
+  start_ = std::move(*started);
+  for (const std::string& text : start_.messages) report_->line("warn", text);
+  SchedulerOptions options{start_.run_uuid, start_.directory, start_.core, 0};
+  options.workers_expected =
+      static_cast<size_t>(context_.mpi_size) - (carries_worker(context_) ? 0 : 1);
+  if (!context_.profile.empty()) {
+    report_->line("info",
+                  std::to_string(context_.mpi_size) + " ranks, profile " + context_.profile);
+  }
+  if (!context_.node.narrowed.empty()) report_->line("warn", context_.node.narrowed);
+  report_->started(pipeline.name, pipeline.graph.instance_count(), start_.restored.size(), "");
+  scheduler_ = std::make_unique<SchedulerRank>(std::move(options), pipeline, transport_,
+                                               *start_.keeper, *report_);
+  scheduler_->begin(now(), start_.restored, start_.durable_paths);
+  return true;
+}
+
+void Loop::dispatch(WorkerId from, std::span<const std::byte> bytes) {
+  auto message = io::decode(bytes);
+  if (!message) {
+    std::cerr << "sluice: error: rank " << transport_.self().value
+              << " got a message it cannot read from rank " << from.value << ": "
+              << message.error().message << "; are all ranks the same version of sluice?\n";
+    return;
+  }
+  // Rank 0's process may have both roles: each ignores what is not for it.
+  if (scheduler_) scheduler_->on_message(now(), from, *message);
+  if (worker_) worker_->on_message(now(), from, std::move(*message));
+}
+
+bool Loop::read_launcher() {
+  std::vector<LaunchMessage> messages;
+  const bool alive = launcher_.read(messages);
+  for (const LaunchMessage& one : messages) {
+    if (worker_) worker_->on_launcher(now(), one);
+  }
+  return alive;
+}
+
+void Loop::read_signals() {
+  signalfd_siginfo info{};
+  while (read(signal_fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+    const int signal = static_cast<int>(info.ssi_signo);
+    ++signals_;
+    if (signals_ > 1 && signal != SIGUSR1) signal_exit_ = 128 + signal;
+    if (scheduler_) scheduler_->request_stop(now(), strsignal(signal));
+  }
+}
+
+bool Loop::finished() const {
+  if (signal_exit_ != 0 || launcher_gone_) return true;
+  if (scheduler_) return scheduler_->finished(now());
+  return worker_->left() && transport_.pending() == 0;
+}
+
+void Loop::wait(bool active) {
+  const Instant at = now();
+  Instant deadline = Instant::never();
+  bool running = false;
+  bool bulk = false;
+  if (scheduler_) {
+    deadline = std::min({deadline, scheduler_->next_deadline(), start_.keeper->next_deadline()});
+    running = scheduler_->busy();
+  }
+  if (worker_) {
+    deadline = std::min(deadline, worker_->next_deadline());
+    running = running || worker_->busy();
+    bulk = worker_->bulk_active();
+  }
+  int64_t timeout_ns =
+      std::max<int64_t>(0, deadline.ns == Instant::never().ns ? 1'000'000'000 : (deadline - at).ns);
+  if (context_.polled) {
+    timeout_ns = std::min(timeout_ns,
+                          backoff_.next(at, active, running, bulk || transport_.pending() > 0).ns);
+  }
+  std::vector<pollfd> fds{
+      {signal_fd_, POLLIN, 0}, {launcher_.fd(), POLLIN, 0}, {checker_.fd(), POLLIN, 0}};
+  if (launcher_.wants_write()) fds[1].events |= POLLOUT;
+  if (worker_io_) fds.push_back({worker_io_->fd(), POLLIN, 0});
+  if (start_.keeper) fds.push_back({start_.keeper->fd(), POLLIN, 0});
+  const timespec timeout{timeout_ns / 1'000'000'000, timeout_ns % 1'000'000'000};
+  (void)ppoll(fds.data(), fds.size(), &timeout, nullptr);
+}
+
+int Loop::run() {
+  bool worker_saw_end = false;
+  while (!finished()) {
+    size_t events =
+        transport_.poll([this](WorkerId from, io::Channel,
+                               std::span<const std::byte> bytes) { dispatch(from, bytes); },
+                        kMessagesPerTurn);
+    if (!read_launcher()) launcher_gone_ = true;
+    std::vector<io::CheckReply> replies;
+    (void)checker_.read(now(),
+                        replies);  // a broken socket means that the launcher is dead: seen above
+    for (const io::CheckReply& reply : replies) {
+      if (worker_) worker_->on_checked(now(), reply);
+    }
+    if (worker_io_) events += worker_io_->run_completions();
+    if (start_.keeper) events += start_.keeper->run_completions();
+    read_signals();
+    if (worker_) worker_->tick(now());
+    if (start_.keeper) start_.keeper->tick(now());
+    if (scheduler_) {
+      scheduler_->tick(now());
+      scheduler_->schedule(now());
+    } else if (worker_->scheduler_lost(now())) {
+      std::cerr << "sluice: worker " << context_.mpi_rank << " on " << context_.node.host
+                << " has not heard from rank 0 for 60 s and leaves; the next submission continues "
+                   "the run\n";
+      worker_saw_end = true;
+      break;
+    }
+    wait(events > 0);
+  }
+  if (signal_exit_ != 0) return signal_exit_;
+  if (launcher_gone_ || worker_saw_end) return kEnvironmentUnusable;
+  return scheduler_ ? scheduler_->exit_code() : 0;
+}
+
+}  // namespace
+
+std::optional<io::Pipeline> read_for_run(const Options& options) {
+  const RunDirectory directory = options.directory();
+  io::FileSourceIds sources(directory.sources_cache());
+  io::Diagnostics diagnostics;
+  auto pipeline = io::read_pipeline({options.spec, options.set}, sources, diagnostics);
+  diagnostics.print(std::cerr);
+  if (pipeline && std::filesystem::exists(directory.path))
+    (void)sources.save();  // a cache: only speed is lost
+  return pipeline;
+}
+
+int refuse_start(io::Transport& transport, int code) {
+  Clock clock;
+  for (uint32_t rank = 1; rank < transport.size(); ++rank) {
+    transport.send(WorkerId(rank), io::Channel::kControl, io::encode(io::message::Leave{}));
+  }
+  const auto ignore = [](WorkerId, io::Channel, std::span<const std::byte>) {};
+  while (transport.pending() > 0 && clock.now() < Instant{scheduler::seconds(5).ns}) {
+    (void)transport.poll(ignore, kMessagesPerTurn);
+  }
+  return code;
+}
+
+int run_rank(const RankContext& context, io::Transport& transport, io::Pipeline* pipeline) {
+  Loop loop(context, transport);
+  if (context.mpi_rank == 0 && !loop.add_scheduler(*pipeline))
+    return refuse_start(transport, kEnvironmentUnusable);
+  std::string error;
+  if (carries_worker(context) && !loop.add_worker(error)) {
+    std::cerr << "sluice: error: " << context.node.host << ": " << error << "\n";
+    return kEnvironmentUnusable;
+  }
+  return loop.run();
+}
+
+}  // namespace sluice::engine

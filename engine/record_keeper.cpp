@@ -1,0 +1,179 @@
+#include "engine/record_keeper.h"
+
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+#include <utility>
+
+#include "io/fault.h"
+
+namespace sluice::engine {
+
+namespace {
+
+constexpr scheduler::Duration kTick = scheduler::milliseconds(200);
+constexpr uint64_t kSyncBytes = 1ULL << 20U;
+constexpr uint64_t kTicksPerBeat = 5;
+
+Mail read_mail(const RunDirectory& directory) {
+  Mail mail;
+  std::error_code ignored;
+  mail.stop_requested = std::filesystem::remove(directory.stop_request(), ignored);
+  for (const auto& entry : std::filesystem::directory_iterator(directory.lost(), ignored)) {
+    const std::string name = entry.path().filename();
+    uint32_t rank = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), rank);
+    if (error == std::errc() && end == name.data() + name.size()) mail.lost_ranks.push_back(rank);
+  }
+  std::sort(mail.lost_ranks.begin(), mail.lost_ranks.end());
+  return mail;
+}
+
+}  // namespace
+
+struct RecordKeeper::Side {
+  io::Files& files;
+  RunDirectory directory;
+  io::JournalWriter journal;
+  std::unique_ptr<io::TraceWriter> trace;
+  io::Lease lease;
+
+  Status append(const io::Record& record) {
+    Status status = journal.append(record);
+    if (status && journal.unsynced_bytes() >= kSyncBytes) status = journal.sync();
+    return status;
+  }
+
+  // The record says what will be where; only then may the file appear in its place.
+  Status commit(const io::record::Durable& durable) {
+    Status status = journal.append(durable);
+    if (status) status = journal.sync();
+    if (!status) return status;
+    SLUICE_FAULT_POINT("publish.journalled");
+    status = files.rename(directory.path / durable.temporary, directory.path / durable.path);
+    SLUICE_FAULT_POINT("publish.renamed");
+    return status;
+  }
+};
+
+RecordKeeper::RecordKeeper(io::Files& files, RunDirectory directory, io::JournalWriter journal,
+                           std::unique_ptr<io::TraceWriter> trace, io::Lease lease,
+                           Callbacks callbacks)
+    : side_(new Side{files, std::move(directory), std::move(journal), std::move(trace),
+                     std::move(lease)}),
+      callbacks_(std::move(callbacks)) {}
+
+// Without `done`, a failure is the journal's: the run cannot go on.
+void RecordKeeper::post(std::function<Status(Side&)> job, std::function<void(Status)> done) {
+  io_.post(
+      [this, side = side_, job = std::move(job), done = std::move(done)]() -> IoThread::Completion {
+        auto status = std::make_shared<Status>(job(*side));
+        if (!done && *status) return {};
+        return [this, status, done] {
+          if (done) {
+            done(*status);
+          } else if (!failed_) {
+            failed_ = true;
+            callbacks_.journal_failed(status->error());
+          }
+        };
+      });
+}
+
+void RecordKeeper::append(io::Record record) {
+  post([record = std::move(record)](Side& side) { return side.append(record); }, {});
+}
+
+void RecordKeeper::commit(io::record::Durable durable, std::function<void(Status)> done) {
+  post([durable = std::move(durable)](Side& side) { return side.commit(durable); },
+       std::move(done));
+}
+
+void RecordKeeper::publish_value(const std::filesystem::path& relative, std::string text) {
+  post(
+      [relative, text = std::move(text) + "\n"](Side& side) -> Status {
+        const std::filesystem::path path = side.directory.path / relative;
+        const auto there = side.files.read(path);
+        if (there && *there == text) return Done{};
+        std::error_code ignored;
+        std::filesystem::create_directories(path.parent_path(), ignored);
+        return side.files.replace(path, text);
+      },
+      {});
+}
+
+void RecordKeeper::remove(const std::filesystem::path& relative) {
+  post(
+      [relative](Side& side) -> Status {
+        (void)side.files.remove(side.directory.path /
+                                relative);  // a leftover only takes space; `clean` finds it
+        return Done{};
+      },
+      {});
+}
+
+void RecordKeeper::after_sync(std::function<void()> action) {
+  waiting_for_sync_.push_back(std::move(action));
+}
+
+void RecordKeeper::trace(io::Bytes block) {
+  post(
+      [block = std::move(block)](Side& side) -> Status {
+        if (side.trace && !side.trace->append(block))
+          side.trace.reset();  // the run matters more than its trace
+        return Done{};
+      },
+      {});
+}
+
+void RecordKeeper::write_status(std::string json) {
+  post(
+      [json = std::move(json)](Side& side) -> Status {
+        (void)side.files.replace(side.directory.status(),
+                                 json);  // for people; the journal is the record
+        return Done{};
+      },
+      {});
+}
+
+void RecordKeeper::tick(scheduler::Instant now) {
+  if (now < next_tick_) return;
+  next_tick_ = now + kTick;
+  if (sync_posted_) return;  // the disk is slow: one at a time
+  sync_posted_ = true;
+  auto actions = std::make_shared<std::deque<std::function<void()>>>(std::move(waiting_for_sync_));
+  waiting_for_sync_.clear();
+  const bool beat = ticks_++ % kTicksPerBeat == 0;
+  auto mail = std::make_shared<Mail>();
+  post(
+      [beat, mail](Side& side) {
+        Status status = side.journal.sync();
+        if (status && beat) status = side.lease.beat();
+        *mail = read_mail(side.directory);
+        return status;
+      },
+      [this, actions, mail](const Status& status) {
+        sync_posted_ = false;
+        if (!status && !failed_) {
+          failed_ = true;
+          callbacks_.journal_failed(status.error());
+        }
+        if (status) {
+          for (const auto& action : *actions) action();
+        }
+        if (mail->stop_requested || !mail->lost_ranks.empty()) callbacks_.mail(*mail);
+      });
+}
+
+void RecordKeeper::close(io::record::End end, std::function<void(Status)> done) {
+  post(
+      [end = std::move(end)](Side& side) {
+        Status status = side.journal.append(end);
+        if (status) status = side.journal.sync();
+        const Status released = side.lease.release();
+        return status ? released : status;
+      },
+      std::move(done));
+}
+
+}  // namespace sluice::engine

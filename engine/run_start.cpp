@@ -1,0 +1,123 @@
+#include "engine/run_start.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <system_error>
+#include <utility>
+
+#include "engine/clock.h"
+#include "engine/resume.h"
+#include "io/sources.h"
+
+namespace sluice::engine {
+
+namespace {
+
+constexpr uint64_t kTraceBytesMax = 256ULL << 20U;
+constexpr scheduler::Duration kLeaseStale = scheduler::seconds(120);
+
+Expected<std::string> new_uuid() {
+  std::ifstream in("/proc/sys/kernel/random/uuid");
+  std::string uuid;
+  if (!(in >> uuid))
+    return Error{"/proc/sys/kernel/random/uuid cannot be read: is /proc mounted?", 0};
+  return uuid;
+}
+
+Status make_folders(const RunDirectory& directory) {
+  std::error_code error;
+  std::filesystem::remove_all(directory.lost(), error);
+  std::filesystem::remove(directory.stop_request(), error);
+  for (const auto& folder : {directory.path, directory.results_temporary(),
+                             directory.objects() / ".tmp", directory.logs(), directory.lost()}) {
+    std::filesystem::create_directories(folder, error);
+    if (error) {
+      return Error{"the run directory " + directory.path.string() +
+                       " cannot be used: " + folder.string() + ": " + error.message() +
+                       "; make room or choose another with --run-dir",
+                   error.value()};
+    }
+  }
+  return Done{};
+}
+
+// What attempts of earlier submissions left half written: they can never be renamed into place any
+// more.
+void remove_stale_temporaries(const RunDirectory& directory) {
+  std::error_code ignored;
+  for (const auto& folder : {directory.results_temporary(), directory.objects() / ".tmp"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+      std::filesystem::remove_all(entry.path(), ignored);
+    }
+  }
+}
+
+}  // namespace
+
+Expected<RunStart> start_run(const io::Pipeline& pipeline, const RunDirectory& directory,
+                             const std::string& host, RecordKeeper::Callbacks callbacks) {
+  RunStart start;
+  start.directory = directory;
+  std::error_code error;
+  std::filesystem::create_directories(directory.path, error);
+  if (error) {
+    return Error{"the run directory " + directory.path.string() +
+                     " cannot be made: " + error.message() + "; choose another with --run-dir",
+                 error.value()};
+  }
+  auto lease = io::Lease::take(directory.path, kLeaseStale);
+  if (!lease) return lease.error();
+  if (Status made = make_folders(directory); !made) return made.error();
+  if (!lease->takeover_note().empty()) start.messages.push_back(lease->takeover_note());
+
+  auto journal = io::read_journal(directory.path);
+  if (!journal) return journal.error();
+  for (const std::string& text : journal->messages) start.messages.push_back(text);
+  Resume known = resume(*journal, pipeline, directory.path, io::real_files(), io::hash_file);
+  for (const std::string& text : known.messages) start.messages.push_back(text);
+  start.restored = std::move(known.restored);
+  start.durable_paths = std::move(known.durable_paths);
+  for (const std::string& path : known.orphans)
+    (void)io::real_files().remove(directory.path / path);
+  remove_stale_temporaries(directory);
+
+  start.run_uuid = journal->run_uuid;
+  if (start.run_uuid.empty()) {
+    auto uuid = new_uuid();
+    if (!uuid) return uuid.error();
+    start.run_uuid = *uuid;
+  }
+  start.core.epoch = lease->epoch();
+  auto writer = io::JournalWriter::create(io::real_files(), directory.journal(lease->epoch()));
+  if (!writer) return writer.error();
+  io::record::Run run;
+  run.run_uuid = start.run_uuid;
+  run.epoch = lease->epoch();
+  run.spec_hash = io::to_hex(io::hash_text(pipeline.source));
+  run.host = host;
+  run.unix_time_ms = Clock::unix_time_ms();
+  io::continue_from(*journal, run);
+  run.instances = pipeline.graph.instance_count();
+  run.params = pipeline.params;
+  if (Status written = writer->append(run); !written) return written.error();
+  for (const io::record::Durable& moved : known.moved) {
+    if (Status written = writer->append(moved); !written) return written.error();
+  }
+  (void)io::real_files().replace(directory.spec_copy(), pipeline.source);  // for people
+
+  std::unique_ptr<io::TraceWriter> trace;
+  auto traced = io::TraceWriter::create(io::real_files(), directory.trace(), pipeline.graph,
+                                        start.core, kTraceBytesMax);
+  if (traced) {
+    trace = std::make_unique<io::TraceWriter>(std::move(*traced));
+  } else {
+    start.messages.push_back("this run cannot be replayed: " + traced.error().message);
+  }
+  start.keeper =
+      std::make_unique<RecordKeeper>(io::real_files(), directory, std::move(*writer),
+                                     std::move(trace), std::move(*lease), std::move(callbacks));
+  return start;
+}
+
+}  // namespace sluice::engine

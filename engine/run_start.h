@@ -1,0 +1,35 @@
+// What rank 0 does between a checked pipeline and its first decision: run directory, lease, journal
+// of this epoch, facts of the earlier ones, trace. Test: tests/engine/run_start_test.cpp,
+// tests/e2e/
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/record_keeper.h"
+#include "engine/run_directory.h"
+#include "io/pipeline.h"
+#include "scheduler/event.h"
+#include "scheduler/expected.h"
+#include "scheduler/options.h"
+
+namespace sluice::engine {
+
+struct RunStart {
+  RunDirectory directory;
+  std::string run_uuid;
+  scheduler::CoreOptions core;
+  std::vector<scheduler::event::Restored> restored;
+  std::map<scheduler::ObjectId, std::string> durable_paths;  // of restored files; relative
+  std::vector<std::string> messages;  // for people: takeover, damaged journal, ...
+  std::unique_ptr<RecordKeeper> keeper;
+};
+
+// An Error means exit code 3: another run owns the directory, or it cannot be written.
+[[nodiscard]] Expected<RunStart> start_run(const io::Pipeline& pipeline,
+                                           const RunDirectory& directory, const std::string& host,
+                                           RecordKeeper::Callbacks callbacks);
+
+}  // namespace sluice::engine

@@ -1,0 +1,502 @@
+#include "engine/scheduler_rank.h"
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+namespace sluice::engine {
+
+using scheduler::AttemptId;
+using scheduler::Destination;
+using scheduler::InstanceId;
+using scheduler::Instant;
+using scheduler::ObjectId;
+using scheduler::Outcome;
+using scheduler::OutputKind;
+using scheduler::WorkerId;
+namespace decision = scheduler::decision;
+namespace event = scheduler::event;
+namespace message = io::message;
+
+namespace {
+
+template <class... Ts>
+struct Overloaded : Ts... {
+  using Ts::operator()...;
+};
+template <class... Ts>
+Overloaded(Ts...) -> Overloaded<Ts...>;
+
+constexpr scheduler::Duration kLeaveMax = scheduler::seconds(5);
+constexpr scheduler::Duration kStatusEvery = scheduler::seconds(1);
+constexpr scheduler::Duration kPingEvery = scheduler::seconds(1);
+constexpr size_t kRecordsPendingMax =
+    20'000;  // above it nothing new is started until the disk has caught up
+
+std::string cause_text(const event::AttemptFailed& failed) {
+  if (failed.cause == scheduler::Cause::kExit) return "exit " + std::to_string(failed.exit_code);
+  if (failed.cause == scheduler::Cause::kSignal) return signal_text(failed.signal);
+  return scheduler::cause_name(failed.cause);
+}
+
+}  // namespace
+
+int exit_code_of(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kAllDone:
+      return 0;
+    case Outcome::kFailed:
+      return 1;
+    case Outcome::kDisk:
+      return 3;
+    case Outcome::kStopped:
+    case Outcome::kStuck:
+      return 4;
+  }
+  return 70;
+}
+
+const char* outcome_name(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kAllDone:
+      return "done";
+    case Outcome::kFailed:
+      return "failed";
+    case Outcome::kDisk:
+      return "disk";
+    case Outcome::kStopped:
+      return "stopped";
+    case Outcome::kStuck:
+      return "stuck";
+  }
+  return "unknown";
+}
+
+SchedulerRank::SchedulerRank(SchedulerOptions options, const io::Pipeline& pipeline,
+                             io::Transport& transport, RecordKeeper& keeper, Report& report)
+    : options_(std::move(options)),
+      pipeline_(pipeline),
+      transport_(transport),
+      keeper_(keeper),
+      report_(report),
+      core_(pipeline.graph, options_.core) {}
+
+void SchedulerRank::begin(Instant now, const std::vector<event::Restored>& restored,
+                          std::map<ObjectId, std::string> durable_paths) {
+  durable_paths_ = std::move(durable_paths);
+  for (const event::Restored& fact : restored) {
+    for (size_t i = 0; i < fact.outputs.size(); ++i) {
+      const ObjectId object = pipeline_.graph.object(fact.instance, i);
+      if (is_value(object)) values_[object] = fact.outputs[i].value;
+      known_[object] = fact.outputs[i];
+    }
+    apply(now, fact);
+  }
+  begun_ = true;
+  apply(now, event::Begin{});
+}
+
+// -- events
+// ---------------------------------------------------------------------------------------------------------
+
+void SchedulerRank::apply(Instant now, const scheduler::Event& happened) {
+  keeper_.trace(io::TraceWriter::event_block(now, happened));
+  std::vector<scheduler::Decision> decisions;
+  core_.apply(now, happened, decisions);
+  unscheduled_ = true;
+  carry_out(now, decisions);
+}
+
+void SchedulerRank::schedule(Instant now) {
+  if (!begun_ || !unscheduled_ || ended_ || keeper_.pending() > kRecordsPendingMax) return;
+  unscheduled_ = false;
+  std::vector<scheduler::Decision> decisions;
+  core_.schedule(now, decisions);
+  keeper_.trace(io::TraceWriter::schedule_block(now, core_.digest()));
+  carry_out(now, decisions);
+  if (!impossible_checked_ && workers_.size() >= options_.workers_expected) check_impossible();
+}
+
+void SchedulerRank::post_event(scheduler::Event happened) {
+  posted_.push_back(std::move(happened));
+}
+
+void SchedulerRank::on_message(Instant now, WorkerId from, const io::Message& received) {
+  std::visit(Overloaded{
+                 [&](const message::Hello& m) { joined(now, from, m); },
+                 [&](const message::Report& m) { apply(now, m.event); },
+                 [&](const message::Log& m) {
+                   const char* level = m.level == 0 ? "info" : m.level == 1 ? "warn" : "error";
+                   report_.line(level, workers_[from].hello.host + ": " + m.text);
+                 },
+                 [&](const message::Left&) { workers_[from].left = true; },
+                 [](const auto&) {},  // what only workers receive
+             },
+             received);
+}
+
+void SchedulerRank::joined(Instant now, WorkerId worker, const message::Hello& hello) {
+  const auto node =
+      nodes_.try_emplace(hello.node_key, scheduler::NodeId(nodes_.size())).first->second;
+  message::Welcome welcome{options_.run_uuid, options_.directory.path, options_.core.epoch, {}};
+  const message::Peer self{worker, hello.node_key, hello.store_path};
+  for (const auto& [peer, facts] : workers_) {
+    welcome.peers.push_back({peer, facts.hello.node_key, facts.hello.store_path});
+    if (!facts.lost) send(peer, self);
+  }
+  workers_[worker].hello = hello;
+  send(worker, welcome);
+  keeper_.append(io::record::Worker{worker.value, "joined", hello.host, hello.resources});
+  if (ended_) {
+    send(worker, message::Leave{});
+    return;
+  }
+  apply(now, event::WorkerJoined{worker, node, hello.resources});
+  if (workers_.size() == options_.workers_expected) {
+    int64_t cores = 0;
+    for (const auto& [id, facts] : workers_) cores += facts.hello.resources.cpus;
+    report_.workers(workers_.size(), nodes_.size(), cores);
+  }
+}
+
+void SchedulerRank::on_mail(Instant now, const Mail& mail) {
+  if (mail.stop_requested) request_stop(now, "'sluice stop'");
+  for (const uint32_t rank : mail.lost_ranks) {
+    if (std::find(lost_seen_.begin(), lost_seen_.end(), rank) != lost_seen_.end()) continue;
+    lost_seen_.push_back(rank);
+    const WorkerId worker{rank};
+    if (workers_.contains(worker) && !workers_[worker].left && !ended_)
+      apply(now, event::WorkerLost{worker});
+    workers_[worker].left = true;  // it is not waited for at the end
+  }
+}
+
+void SchedulerRank::request_stop(Instant now, const std::string& why) {
+  if (stop_requested_ || ended_) return;
+  stop_requested_ = true;
+  report_.line("info",
+               "stopping because of " + why + ": nothing new starts, what is needed is saved");
+  apply(now, event::StopRequested{});
+}
+
+void SchedulerRank::records_failed(Instant now, const Error& error) {
+  if (records_failed_) return;
+  records_failed_ = true;
+  report_.line(
+      "error",
+      "the journal cannot be written: " + error.message +
+          "; the run ends here, everything recorded so far is kept: make room, then run again");
+  exit_code_ = 3;
+  ended_ = closed_ = true;
+  leave_deadline_ = now + kLeaveMax;
+  send_all(message::Leave{});
+}
+
+void SchedulerRank::check_impossible() {
+  impossible_checked_ = true;
+  std::map<std::string, size_t> by_task;
+  for (const InstanceId instance : core_.impossible()) {
+    ++by_task[pipeline_.graph.task(pipeline_.graph.task_of(instance)).name];
+  }
+  for (const auto& [task, count] : by_task) {
+    const auto spec = std::find_if(pipeline_.graph.tasks().begin(), pipeline_.graph.tasks().end(),
+                                   [&name = task](const auto& one) { return one.name == name; });
+    const scheduler::Resources need = pipeline_.graph.requests()[spec->request].resources;
+    scheduler::Resources most;
+    for (const auto& [id, facts] : workers_) {
+      most.cpus = std::max(most.cpus, facts.hello.resources.cpus);
+      most.memory_bytes = std::max(most.memory_bytes, facts.hello.resources.memory_bytes);
+    }
+    std::ostringstream text;
+    text << "task '" << task << "' (" << count << " instances) asks for " << need.cpus
+         << " cpus and " << need.memory_bytes / (1 << 20)
+         << " MiB; no worker has that: the largest has " << most.cpus << " cpus, and "
+         << most.memory_bytes / (1 << 20)
+         << " MiB is the most memory of one; lower the request or run on larger nodes; other work "
+            "goes on";
+    report_.line("error", text.str());
+  }
+}
+
+// -- decisions
+// ------------------------------------------------------------------------------------------------------
+
+void SchedulerRank::carry_out(Instant now, const std::vector<scheduler::Decision>& decisions) {
+  for (const scheduler::Decision& one : decisions) carry_out(now, one);
+}
+
+void SchedulerRank::carry_out(Instant now, const scheduler::Decision& decided) {
+  std::visit(Overloaded{
+                 [&](const decision::StartAttempt& d) { start_attempt(d); },
+                 [&](const decision::TakeBack& d) { send(d.worker, message::TakeBack{d.attempt}); },
+                 [&](const decision::StopAttempt& d) { send(d.worker, message::Stop{d.attempt}); },
+                 [&](const decision::SaveObject& d) { save_object(d); },
+                 [&](const decision::DropObject& d) {
+                   // What made the object superfluous must be on disk before its bytes go.
+                   keeper_.after_sync([this, d] { send(d.worker, message::Drop{d.object}); });
+                 },
+                 [&](const decision::CommitObject& d) { commit_object(d); },
+                 [&](const decision::RemoveSaved& d) {
+                   const InstanceId producer = pipeline_.graph.producer(d.object);
+                   keeper_.append(io::record::Removed{
+                       pipeline_.graph.task(pipeline_.graph.task_of(producer)).name,
+                       pipeline_.item(producer), pipeline_.graph.output(d.object).name});
+                   keeper_.remove(final_path(d.object, Destination::kObjects));
+                   durable_paths_.erase(d.object);
+                 },
+                 [&](const decision::InstanceDone& d) { instance_done(d); },
+                 [&](const decision::AttemptEnded& d) { attempt_ended(d); },
+                 [&](const decision::InstanceSkipped& d) { instance_skipped(d); },
+                 [&](const decision::WorkerChanged& d) { worker_changed(d); },
+                 [&](const decision::NotReproducible& d) { not_reproducible(d); },
+                 [&](const decision::RunEnded& d) { run_ended(now, d.outcome); },
+             },
+             decided);
+}
+
+void SchedulerRank::start_attempt(const decision::StartAttempt& start) {
+  const auto& task = pipeline_.graph.task(pipeline_.graph.task_of(start.instance));
+  auto spec = pipeline_.render(
+      start.instance, [this](ObjectId object) -> const std::string& { return values_[object]; });
+  if (!spec) {
+    event::AttemptFailed failed;
+    failed.worker = start.worker;
+    failed.attempt = start.attempt;
+    failed.cause = scheduler::Cause::kSetup;
+    failed.detail = spec.error().message;
+    post_event(failed);
+    return;
+  }
+  message::Start given;
+  given.decision = start;
+  given.request = pipeline_.graph.requests()[start.request].resources;
+  given.timeout = task.timeout;
+  given.grace = task.grace;
+  given.spec = std::move(*spec);
+  for (const scheduler::InputPlace& place : start.inputs) {
+    given.durable_paths.push_back(place.source.valid() ? std::string()
+                                                       : durable_paths_[place.object]);
+  }
+  send(start.worker, given);
+}
+
+std::string SchedulerRank::temporary_path(AttemptId save, Destination destination) const {
+  const char* folder = destination == Destination::kResults ? "results/.tmp/" : "objects/.tmp/";
+  return folder + std::to_string(save.value);
+}
+
+std::string SchedulerRank::final_path(ObjectId object, Destination destination) const {
+  return destination == Destination::kResults ? pipeline_.result_path(object)
+                                              : pipeline_.saved_path(object);
+}
+
+void SchedulerRank::save_object(const decision::SaveObject& save) {
+  send(save.worker,
+       message::Save{save.object, save.save, temporary_path(save.save, save.destination)});
+}
+
+void SchedulerRank::commit_object(const decision::CommitObject& commit) {
+  const InstanceId producer = pipeline_.graph.producer(commit.object);
+  io::record::Durable durable;
+  durable.task = pipeline_.graph.task(pipeline_.graph.task_of(producer)).name;
+  durable.item = pipeline_.item(producer);
+  durable.output = pipeline_.graph.output(commit.object).name;
+  durable.path = final_path(commit.object, commit.destination);
+  durable.temporary = temporary_path(commit.save, commit.destination);
+  durable.content = known_[commit.object].content;
+  durable.bytes = known_[commit.object].bytes;
+  durable_paths_[commit.object] = durable.path;
+  keeper_.commit(durable, [this, object = commit.object](const Status& status) {
+    if (status) {
+      post_event(event::ObjectCommitted{object});
+    } else {
+      post_event(event::ObjectCommitFailed{object, status.error().message});
+    }
+  });
+}
+
+void SchedulerRank::instance_done(const decision::InstanceDone& done) {
+  const auto& task = pipeline_.graph.task(pipeline_.graph.task_of(done.instance));
+  io::record::DoneRecord record;
+  for (size_t i = 0; i < done.outputs.size(); ++i) {
+    const ObjectId object = pipeline_.graph.object(done.instance, i);
+    const scheduler::OutputReport& output = done.outputs[i];
+    known_[object] = output;
+    if (is_value(object)) {
+      values_[object] = output.value;
+      if (task.outputs[i].result)
+        keeper_.publish_value(pipeline_.result_path(object), output.value);
+    }
+    record.outputs.push_back(
+        {task.outputs[i].name, output.content, output.bytes, is_value(object), output.value});
+  }
+  if (!done.attempt.valid()) return;  // restored: the journal has it
+  record.task = task.name;
+  record.item = pipeline_.item(done.instance);
+  record.attempt = done.attempt;
+  record.key = done.key;
+  record.static_key = pipeline_.graph.static_key(done.instance);
+  record.usage = done.usage;
+  record.worker = done.worker.value;
+  record.unix_time_ms = Clock::unix_time_ms();
+  keeper_.append(std::move(record));
+  report_.attempt_done(done.usage.wall, pipeline_.graph.requests()[task.request].resources.cpus);
+}
+
+void SchedulerRank::attempt_ended(const decision::AttemptEnded& ended) {
+  const auto& task = pipeline_.graph.task(pipeline_.graph.task_of(ended.instance));
+  const event::AttemptFailed& failed = ended.report;
+  io::record::Attempt record;
+  record.task = task.name;
+  record.item = pipeline_.item(ended.instance);
+  record.attempt = failed.attempt;
+  record.cause = scheduler::cause_name(failed.cause);
+  record.exit_code = failed.exit_code;
+  record.signal = failed.signal;
+  record.detail = failed.detail;
+  record.stderr_tail = failed.stderr_tail;
+  record.final = ended.final;
+  record.worker = failed.worker.value;
+  record.usage = failed.usage;
+  record.unix_time_ms = Clock::unix_time_ms();
+  keeper_.append(std::move(record));
+  report_.failed({pipeline_.label(ended.instance), task.name, failed.attempt, cause_text(failed),
+                  workers_[failed.worker].hello.host, failed.detail, failed.stderr_tail,
+                  ended.final});
+}
+
+void SchedulerRank::instance_skipped(const decision::InstanceSkipped& skipped) {
+  const auto& task = pipeline_.graph.task(pipeline_.graph.task_of(skipped.instance));
+  const std::string because = pipeline_.label(skipped.because);
+  keeper_.append(io::record::Skipped{task.name, pipeline_.item(skipped.instance), because});
+  report_.skipped(pipeline_.label(skipped.instance), because);
+}
+
+void SchedulerRank::worker_changed(const decision::WorkerChanged& changed) {
+  WorkerFacts& facts = workers_[changed.worker];
+  const std::string who =
+      "worker " + std::to_string(changed.worker.value) + " on " + facts.hello.host;
+  const char* state = "alive";
+  if (changed.state == decision::WorkerState::kLost) {
+    state = "lost";
+    facts.lost = facts.left = true;
+    transport_.forget(changed.worker);
+    for (const auto& [peer, other] : workers_) {
+      if (!other.lost) send(peer, message::PeerLost{changed.worker});
+    }
+    report_.line("warn", who + " is lost; its attempts run again elsewhere");
+  } else if (changed.state == decision::WorkerState::kSilent) {
+    state = "silent";
+    report_.line("warn", who + " is silent; it gets no new work until it answers");
+  } else {
+    report_.line("info", who + " answers again");
+  }
+  keeper_.append(
+      io::record::Worker{changed.worker.value, state, facts.hello.host, facts.hello.resources});
+}
+
+void SchedulerRank::not_reproducible(const decision::NotReproducible& found) {
+  report_.line(
+      "warn",
+      pipeline_.label(pipeline_.graph.producer(found.object)) + " is not reproducible: output '" +
+          pipeline_.graph.output(found.object).name +
+          "' was computed again and has other bytes; what was made from the first stays valid");
+}
+
+void SchedulerRank::run_ended(Instant now, Outcome outcome) {
+  ended_ = true;
+  outcome_ = outcome;
+  exit_code_ = exit_code_of(outcome);
+  leave_deadline_ = now + kLeaveMax;
+  send_all(message::Leave{});
+  std::vector<std::string> results;
+  for (const auto& [object, path] : durable_paths_) {
+    if (pipeline_.graph.output(object).result) results.push_back(path);
+  }
+  keeper_.write_status(status_json());
+  keeper_.close({outcome_name(outcome), exit_code_}, [this, now](const Status& status) {
+    closed_ = true;
+    if (!status) records_failed(now, status.error());
+  });
+  report_.summary(now, core_.counts(), outcome, exit_code_, results);
+}
+
+// -- time
+// -----------------------------------------------------------------------------------------------------------
+
+void SchedulerRank::tick(Instant now) {
+  std::vector<scheduler::Event> posted;
+  posted.swap(posted_);
+  for (const scheduler::Event& one : posted) apply(now, one);
+  if (begun_ && !ended_ && now >= core_.next_deadline()) apply(now, event::Tick{});
+  if (now >= next_ping_) {
+    next_ping_ = now + kPingEvery;
+    send_all(message::Ping{});
+  }
+  if (ended_) return;
+  int64_t cores = 0;
+  for (const auto& [id, facts] : workers_) cores += facts.lost ? 0 : facts.hello.resources.cpus;
+  report_.progress(now, core_.counts(), cores);
+  if (now >= next_status_) {
+    next_status_ = now + kStatusEvery;
+    keeper_.write_status(status_json());
+  }
+}
+
+Instant SchedulerRank::next_deadline() const {
+  if (!posted_.empty()) return {0};
+  if (ended_) return leave_deadline_;
+  if (unscheduled_ && keeper_.pending() <= kRecordsPendingMax) return {0};
+  return std::min({core_.next_deadline(), next_status_, next_ping_});
+}
+
+bool SchedulerRank::busy() const {
+  const scheduler::Counts counts = core_.counts();
+  return counts.running + counts.assigned > 0 && !ended_;
+}
+
+bool SchedulerRank::finished(Instant now) const {
+  if (!ended_ || !closed_) return false;
+  if (now >= leave_deadline_) return true;
+  return std::all_of(workers_.begin(), workers_.end(), [](const auto& w) { return w.second.left; });
+}
+
+std::string SchedulerRank::status_json() const {
+  const scheduler::Counts counts = core_.counts();
+  nlohmann::ordered_json json;
+  json["pipeline"] = pipeline_.name;
+  json["run_uuid"] = options_.run_uuid;
+  json["epoch"] = options_.core.epoch;
+  json["time_ms"] = Clock::unix_time_ms();
+  json["state"] = ended_ ? outcome_name(outcome_) : "running";
+  json["instances"] = pipeline_.graph.instance_count();
+  json["done"] = counts.done;
+  json["running"] = counts.running;
+  json["assigned"] = counts.assigned;
+  json["ready"] = counts.ready;
+  json["waiting"] = counts.waiting + counts.blocked;
+  json["failed"] = counts.failed;
+  json["skipped"] = counts.skipped;
+  json["results_pending"] = counts.results_pending;
+  json["workers"] = workers_.size();
+  return json.dump(2) + "\n";
+}
+
+bool SchedulerRank::is_value(ObjectId object) const {
+  return pipeline_.graph.output(object).kind == OutputKind::kValue;
+}
+
+void SchedulerRank::send(WorkerId to, const io::Message& given) {
+  transport_.send(to, io::Channel::kControl, io::encode(given));
+}
+
+void SchedulerRank::send_all(const io::Message& given) {
+  for (const auto& [worker, facts] : workers_) {
+    if (!facts.lost && !facts.left) send(worker, given);
+  }
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,169 @@
+#include "engine/worker_fetch.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "io/fault.h"
+
+namespace sluice::engine {
+
+using scheduler::Instant;
+using scheduler::ObjectId;
+using scheduler::WorkerId;
+
+WorkerFetch::WorkerFetch(std::shared_ptr<io::Store> store, io::Transport& transport, IoThread& io,
+                         Finished finished)
+    : store_(std::move(store)), transport_(transport), io_(io), finished_(std::move(finished)) {}
+
+void WorkerFetch::start(Instant now, ObjectId object, WorkerId source) {
+  now_ = now;
+  if (transfers_.size() >= kObjects) {
+    waiting_.push_back({object, source});
+  } else {
+    begin(now, object, source);
+  }
+}
+
+void WorkerFetch::begin(Instant now, ObjectId object, WorkerId source) {
+  Transfer& transfer = transfers_[object];
+  transfer.source = source;
+  transfer.progress = now;
+  ask(object, transfer);  // one chunk: its answer tells the size
+}
+
+// Before the size is known one chunk is asked for, then as many as may be in flight.
+void WorkerFetch::ask(ObjectId object, Transfer& transfer) {
+  const auto more = [&transfer] {
+    if (transfer.total_bytes < 0) return transfer.in_flight == 0;
+    return transfer.asked_bytes < transfer.total_bytes && transfer.in_flight < kInFlight;
+  };
+  while (more()) {
+    transport_.send(
+        transfer.source, io::Channel::kControl,
+        io::encode(io::message::FetchRequest{object, transfer.asked_bytes, kChunkBytes}));
+    transfer.asked_bytes += kChunkBytes;
+    ++transfer.in_flight;
+  }
+}
+
+void WorkerFetch::on_request(WorkerId from, const io::message::FetchRequest& request) {
+  io_.post([this, store = store_, from, request]() -> IoThread::Completion {
+    SLUICE_FAULT_POINT("fetch.serve");
+    io::message::FetchChunk chunk{request.object, request.offset, -1, 0, {}};
+    const int64_t length = std::min(request.length, kChunkBytes);
+    auto bytes =
+        store->read_piece(request.object, request.offset, length, chunk.total_bytes, chunk.mode);
+    if (bytes) {
+      chunk.data = std::move(*bytes);
+    } else {
+      chunk.total_bytes = -1;
+    }
+    auto message = std::make_shared<io::Bytes>(io::encode(chunk));
+    return
+        [this, from, message] { transport_.send(from, io::Channel::kBulk, std::move(*message)); };
+  });
+}
+
+void WorkerFetch::on_chunk(Instant now, WorkerId from, io::message::FetchChunk chunk) {
+  now_ = now;
+  const auto found = transfers_.find(chunk.object);
+  if (found == transfers_.end() || found->second.source != from) return;  // given up meanwhile
+  Transfer& transfer = found->second;
+  if (chunk.total_bytes < 0) {
+    fail(chunk.object, "the source does not hold it any more");
+    return;
+  }
+  const bool first = transfer.total_bytes < 0;
+  transfer.total_bytes = chunk.total_bytes;
+  transfer.progress = now;
+  const int64_t asked = std::min<int64_t>(kChunkBytes, transfer.total_bytes - chunk.offset);
+  if (static_cast<int64_t>(chunk.data.size()) != asked) {
+    fail(chunk.object, "the source sent " + std::to_string(chunk.data.size()) + " bytes where " +
+                           std::to_string(asked) + " were asked for");
+    return;
+  }
+  write_chunk(chunk.object, std::move(chunk), first);
+}
+
+void WorkerFetch::write_chunk(ObjectId object, io::message::FetchChunk chunk, bool first) {
+  auto shared = std::make_shared<io::message::FetchChunk>(std::move(chunk));
+  io_.post([this, store = store_, object, shared, first]() -> IoThread::Completion {
+    SLUICE_FAULT_POINT("fetch.chunk");
+    Status status = Done{};
+    if (first) status = store->begin_receive(object, shared->total_bytes, shared->mode);
+    if (status) status = store->write_piece(object, shared->offset, shared->data);
+    if (!status) {
+      return [this, object, error = status.error().message] { fail(object, error); };
+    }
+    return [this, object, bytes = static_cast<int64_t>(shared->data.size())] {
+      written(object, bytes);
+    };
+  });
+}
+
+void WorkerFetch::written(ObjectId object, int64_t bytes) {
+  const auto found = transfers_.find(object);
+  if (found == transfers_.end()) return;
+  Transfer& transfer = found->second;
+  transfer.written_bytes += bytes;
+  --transfer.in_flight;
+  if (transfer.written_bytes < transfer.total_bytes) {
+    ask(object, transfer);
+    return;
+  }
+  io_.post([this, store = store_, object]() -> IoThread::Completion {
+    const Status status = store->finish_receive(object);
+    return [this, object, error = status.ok() ? std::string() : status.error().message] {
+      if (!error.empty()) return fail(object, error);
+      transfers_.erase(object);
+      finished_(object, "");
+      start_waiting();
+    };
+  });
+}
+
+void WorkerFetch::fail(ObjectId object, const std::string& error) {
+  if (transfers_.erase(object) == 0) return;
+  io_.post([store = store_, object]() -> IoThread::Completion {
+    store->abandon_receive(object);
+    return {};
+  });
+  finished_(object, error);
+  start_waiting();
+}
+
+void WorkerFetch::start_waiting() {
+  while (!waiting_.empty() && transfers_.size() < kObjects) {
+    const Waiting next = waiting_.front();
+    waiting_.pop_front();
+    begin(now_, next.object, next.source);
+  }
+}
+
+void WorkerFetch::peer_lost(WorkerId peer) {
+  std::vector<ObjectId> gone;
+  for (const auto& [object, transfer] : transfers_) {
+    if (transfer.source == peer) gone.push_back(object);
+  }
+  for (const ObjectId object : gone)
+    fail(object, "its source, worker " + std::to_string(peer.value) + ", is lost");
+}
+
+void WorkerFetch::tick(Instant now) {
+  now_ = now;
+  std::vector<ObjectId> stalled;
+  for (const auto& [object, transfer] : transfers_) {
+    if (now >= transfer.progress + kStalledAfter) stalled.push_back(object);
+  }
+  for (const ObjectId object : stalled) fail(object, "its source sent nothing for 10 s");
+}
+
+Instant WorkerFetch::next_deadline() const {
+  Instant next = Instant::never();
+  for (const auto& [object, transfer] : transfers_)
+    next = std::min(next, transfer.progress + kStalledAfter);
+  return next;
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,444 @@
+#include "engine/worker_rank.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "io/fault.h"
+
+namespace sluice::engine {
+
+using scheduler::AttemptId;
+using scheduler::Cause;
+using scheduler::Instant;
+using scheduler::ObjectId;
+using scheduler::OutputKind;
+using scheduler::WorkerId;
+namespace effect = scheduler::effect;
+namespace input = scheduler::input;
+namespace message = io::message;
+
+namespace {
+
+template <class... Ts>
+struct Overloaded : Ts... {
+  using Ts::operator()...;
+};
+template <class... Ts>
+Overloaded(Ts...) -> Overloaded<Ts...>;
+
+constexpr int64_t kFailedDirectoryBytesMax = 64LL << 20U;
+
+bool disk_is_full(const Error& error) { return error.code == ENOSPC || error.code == EDQUOT; }
+
+scheduler::AgentOptions agent_options(const WorkerOptions& options, WorkerId self) {
+  scheduler::AgentOptions agent;
+  agent.worker = self;
+  agent.resources = {static_cast<int32_t>(options.cores.size()), options.memory_bytes};
+  return agent;
+}
+
+// Threaded libraries start as many threads as the node has cores unless told otherwise.
+std::vector<std::pair<std::string, std::string>> thread_variables(int32_t cpus) {
+  const std::string count = std::to_string(cpus);
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const char* name : {"OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS",
+                           "BLIS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"}) {
+    out.emplace_back(name, count);
+  }
+  return out;
+}
+
+}  // namespace
+
+WorkerRank::WorkerRank(WorkerOptions options, io::Store store, io::Transport& transport,
+                       LauncherClient& launcher, io::CheckerClient& checker, IoThread& io)
+    : options_(std::move(options)),
+      store_(std::make_shared<io::Store>(std::move(store))),
+      transport_(transport),
+      launcher_(launcher),
+      checker_(checker),
+      io_(io),
+      agent_(agent_options(options_, transport.self())),
+      fetch_(store_, transport, io, [this](ObjectId object, const std::string& error) {
+        if (error.empty()) {
+          feed_later(input::Fetched{object});
+        } else {
+          feed_later(input::FetchFailed{object, error});
+        }
+      }) {}
+
+void WorkerRank::start(Instant now) {
+  now_ = now;
+  heard_scheduler_ = now;
+  message::Hello hello;
+  hello.host = options_.host;
+  hello.node_key = options_.node_key;
+  hello.store_path = options_.place.memory;
+  hello.resources = {static_cast<int32_t>(options_.cores.size()), options_.memory_bytes};
+  send(kSchedulerRank, hello);
+}
+
+void WorkerRank::send(WorkerId to, const io::Message& message) {
+  transport_.send(to, io::Channel::kControl, io::encode(message));
+}
+
+void WorkerRank::report(scheduler::Event event) {
+  send(kSchedulerRank, message::Report{std::move(event)});
+}
+
+void WorkerRank::complain(uint8_t level, std::string text) {
+  if (complaints_[text]++ == 0) send(kSchedulerRank, message::Log{level, std::move(text)});
+}
+
+bool WorkerRank::scheduler_lost(Instant now) const {
+  return now >= heard_scheduler_ + options_.scheduler_silent_max;
+}
+
+void WorkerRank::on_message(Instant now, WorkerId from, io::Message received) {
+  now_ = now;
+  if (from == kSchedulerRank) heard_scheduler_ = now;
+  std::visit(
+      Overloaded{
+          [&](message::Welcome& m) { welcome(m); }, [&](message::Peer& m) { peers_[m.worker] = m; },
+          [&](message::PeerLost& m) {
+            peers_.erase(m.worker);
+            fetch_.peer_lost(m.worker);
+            transport_.forget(m.worker);
+          },
+          [&](message::Start& m) { on_start(now, std::move(m)); },
+          [&](message::TakeBack& m) { feed(now, input::TakeBack{m.attempt}); },
+          [&](message::Stop& m) { feed(now, input::Stop{m.attempt}); },
+          [&](message::Save& m) {
+            save_paths_[m.save] = m.temporary_path;
+            feed(now, input::Save{m.object, m.save, {}});
+          },
+          [&](message::Drop& m) {
+            durable_.erase(m.object);
+            feed(now, input::Drop{m.object});
+          },
+          [&](message::Leave&) { feed(now, input::Leave{}); },
+          [&](message::FetchRequest& m) { fetch_.on_request(from, m); },
+          [&](message::FetchChunk& m) { fetch_.on_chunk(now, from, std::move(m)); },
+          [](auto&) {},  // what only rank 0 receives
+      },
+      received);
+}
+
+void WorkerRank::welcome(const message::Welcome& welcome) {
+  directory_.path = welcome.run_directory;
+  for (const message::Peer& peer : welcome.peers) peers_[peer.worker] = peer;
+  auto logs = io::LogPackWriter::create(directory_.logs(), welcome.epoch, transport_.self().value);
+  if (logs) {
+    logs_ = std::make_shared<io::LogPackWriter>(std::move(*logs));
+  } else {
+    complain(2, "outputs of tasks on worker " + std::to_string(transport_.self().value) +
+                    " cannot be kept: " + logs.error().message);
+  }
+}
+
+void WorkerRank::on_start(Instant now, message::Start start) {
+  const AttemptId id = start.decision.attempt;
+  input::Start given{start.decision, start.request, start.timeout, start.grace, {}, {}};
+  for (const io::AttemptOutput& output : start.spec.outputs) {
+    given.outputs.push_back(output.kind);
+    if (!given.first_object.valid()) given.first_object = output.object;
+  }
+  for (size_t i = 0; i < start.decision.inputs.size(); ++i) {
+    const scheduler::InputPlace& place = start.decision.inputs[i];
+    if (!place.source.valid()) durable_[place.object] = directory_.path / start.durable_paths[i];
+  }
+  attempts_[id] = std::make_shared<Attempt>();
+  attempts_[id]->start = std::move(start);
+  feed(now, given);
+}
+
+void WorkerRank::feed_later(const scheduler::AgentInput& given) { feed(now_, given); }
+
+void WorkerRank::feed(Instant now, const scheduler::AgentInput& given) {
+  now_ = now;
+  std::vector<scheduler::Effect> effects;
+  agent_.apply(now, given, effects);
+  for (const scheduler::Effect& one : effects) carry_out(now, one);
+}
+
+void WorkerRank::carry_out(Instant now, const scheduler::Effect& given) {
+  std::visit(Overloaded{
+                 [&](const effect::Fetch& e) { fetch(now, e); },
+                 [&](const effect::Stage& e) { stage(e.attempt); },
+                 [&](const effect::Launch& e) { launch(e); },
+                 [&](const effect::Signal& e) {
+                   launcher_.send(launch::Signal{e.attempt, e.kill});
+                 },
+                 [&](const effect::Check& e) { check(e.attempt); },
+                 [&](const effect::Clean& e) { clean(e.attempt, e.failed); },
+                 [&](const effect::SaveObject& e) { save(e); },
+                 [&](const effect::RemoveObject& e) {
+                   io_.post([store = store_, object = e.object]() -> IoThread::Completion {
+                     (void)store->remove(object);  // absent is fine: dropped twice
+                     return {};
+                   });
+                 },
+                 [&](const effect::Report& e) {
+                   note_outcome(e.event);
+                   report(e.event);
+                 },
+                 [&](const effect::Left&) {
+                   send(kSchedulerRank, message::Left{});
+                   left_ = true;
+                 },
+             },
+             given);
+}
+
+// The log index says how the attempt ended; the report comes before Clean.
+void WorkerRank::note_outcome(const scheduler::Event& event) {
+  if (const auto* failed = std::get_if<scheduler::event::AttemptFailed>(&event)) {
+    const auto found = attempts_.find(failed->attempt);
+    if (found != attempts_.end()) found->second->outcome = scheduler::cause_name(failed->cause);
+  } else if (const auto* stopped = std::get_if<scheduler::event::AttemptStopped>(&event)) {
+    const auto found = attempts_.find(stopped->attempt);
+    if (found != attempts_.end()) found->second->outcome = "stopped";
+  }
+}
+
+// -- inputs
+// ---------------------------------------------------------------------------------------------------------
+
+void WorkerRank::fetch(Instant now, const effect::Fetch& wanted) {
+  if (!wanted.source.valid()) {
+    fetch_durable(wanted.object);
+    return;
+  }
+  const auto peer = peers_.find(wanted.source);
+  const bool same_node = peer != peers_.end() && peer->second.node_key == options_.node_key;
+  if (!same_node) {
+    fetch_.start(now, wanted.object, wanted.source);
+    return;
+  }
+  io_.post([this, store = store_, object = wanted.object,
+            folder = peer->second.store_path]() -> IoThread::Completion {
+    const Status linked = store->link_from(object, folder);
+    if (linked) return [this, object] { feed_later(input::Fetched{object}); };
+    return [this, object, error = linked.error().message] {
+      feed_later(input::FetchFailed{object, error});
+    };
+  });
+}
+
+void WorkerRank::fetch_durable(ObjectId object) {
+  io_.post([this, object, path = durable_[object]]() -> IoThread::Completion {
+    if (access(path.c_str(), R_OK) == 0)
+      return [this, object] { feed_later(input::Fetched{object}); };
+    return [this, object, path] {
+      feed_later(input::FetchFailed{object, "'" + path + "' cannot be read any more"});
+    };
+  });
+}
+
+void WorkerRank::stage(AttemptId id) {
+  io_.post([this, store = store_, id, attempt = attempts_.at(id),
+            durable = durable_]() -> IoThread::Completion {
+    const io::AttemptSpec& spec = attempt->start.spec;
+    std::vector<std::string> paths;
+    for (const io::InputSpec& in : spec.inputs) {
+      for (const io::InputFile& file : in.files) {
+        const auto in_place = durable.find(file.object);
+        if (!file.object.valid()) {
+          paths.push_back(file.source_path);
+        } else if (store->holds(file.object)) {
+          paths.push_back(store->object_path(file.object));
+        } else {
+          paths.push_back(in_place == durable.end() ? "" : in_place->second);
+        }
+      }
+    }
+    auto staged = std::make_shared<Expected<io::StagedAttempt>>(store->stage(id, spec, paths));
+    return [this, id, attempt, staged] {
+      if (*staged) {
+        attempt->staged = std::move(**staged);
+        feed_later(input::Staged{id});
+      } else {
+        const Error& error = staged->error();
+        feed_later(input::StageFailed{id, disk_is_full(error) ? Cause::kDisk : Cause::kStaging,
+                                      error.message});
+      }
+    };
+  });
+}
+
+// -- processes
+// ------------------------------------------------------------------------------------------------------
+
+void WorkerRank::launch(const effect::Launch& given) {
+  Attempt& attempt = *attempts_.at(given.attempt);
+  launch::Start start;
+  start.attempt = given.attempt;
+  start.argv = attempt.staged.argv;
+  start.environment = thread_variables(attempt.start.spec.cpus);
+  start.environment.insert(start.environment.end(), attempt.staged.environment.begin(),
+                           attempt.staged.environment.end());
+  start.working_directory = attempt.staged.working_directory;
+  start.stream_directory = attempt.staged.stream_directory;
+  for (const int32_t core : given.cores) {
+    const Core& own = options_.cores[static_cast<size_t>(core)];
+    start.cpus.insert(start.cpus.end(), own.pus.begin(), own.pus.end());
+  }
+  launcher_.send(start);
+}
+
+void WorkerRank::on_launcher(Instant now, const LaunchMessage& received) {
+  now_ = now;
+  const auto* exited = std::get_if<launch::Exited>(&received);
+  if (exited == nullptr) return;
+  const auto found = attempts_.find(exited->attempt);
+  if (found == attempts_.end()) return;
+  found->second->exited = *exited;
+  if (!exited->start_error.empty()) {
+    feed(now, input::StartFailed{exited->attempt, exited->start_error});
+    return;
+  }
+  feed(now, input::Exited{exited->attempt, exited->exit_code, exited->signal, exited->usage,
+                          exited->err.tail});
+}
+
+// -- outputs
+// --------------------------------------------------------------------------------------------------------
+
+// Outputs are looked at one after another by sluice-h5 (the rank never opens them), then sealed
+// together.
+void WorkerRank::check(AttemptId id) {
+  Attempt& attempt = *attempts_.at(id);
+  const io::AttemptSpec& spec = attempt.start.spec;
+  attempt.checks.resize(spec.outputs.size());
+  attempt.checks_open = 0;
+  for (size_t i = 0; i < spec.outputs.size(); ++i) {
+    const std::string& path = attempt.staged.output_paths[i];
+    if (access(path.c_str(), F_OK) != 0)
+      continue;  // sealing says what is missing and what is there
+    io::CheckRequest request;
+    request.path = path;
+    request.kind = spec.outputs[i].kind;
+    request.value_type = spec.outputs[i].value_type;
+    ++attempt.checks_open;
+    check_ids_[checker_.request(now_, request)] = {id, i};
+  }
+  if (attempt.checks_open == 0) finish_check(id);
+}
+
+void WorkerRank::on_checked(Instant now, const io::CheckReply& reply) {
+  now_ = now;
+  const auto asked = check_ids_.find(reply.id);
+  if (asked == check_ids_.end()) return;
+  const auto [id, output] = asked->second;
+  check_ids_.erase(asked);
+  const auto found = attempts_.find(id);
+  if (found == attempts_.end()) return;
+  Attempt& attempt = *found->second;
+  attempt.checks[output] = reply;
+  if (!reply.ok && attempt.check_error.empty()) {
+    attempt.check_error =
+        "output '" + attempt.start.spec.outputs[output].name + "': " + reply.error;
+  }
+  if (--attempt.checks_open == 0) finish_check(id);
+}
+
+void WorkerRank::finish_check(AttemptId id) {
+  Attempt& attempt = *attempts_.at(id);
+  if (!attempt.check_error.empty()) {
+    feed(now_, input::CheckFailed{id, Cause::kOutput, attempt.check_error});
+    return;
+  }
+  if (attempt.start.spec.outputs.empty()) {
+    feed(now_, input::Checked{id, {}});
+    return;
+  }
+  io_.post([this, store = store_, id, shared = attempts_.at(id)]() -> IoThread::Completion {
+    auto reports = std::make_shared<std::vector<scheduler::OutputReport>>();
+    const io::AttemptSpec& spec = shared->start.spec;
+    for (size_t i = 0; i < spec.outputs.size(); ++i) {
+      const auto sealed = store->seal(id, spec, i);
+      if (!sealed) {
+        const Error error = sealed.error();
+        return [this, id, error] {
+          feed_later(input::CheckFailed{id, disk_is_full(error) ? Cause::kDisk : Cause::kOutput,
+                                        error.message});
+        };
+      }
+      const io::CheckReply& checked = shared->checks[i];
+      reports->push_back({checked.content, sealed->bytes, checked.value});
+      if (spec.outputs[i].kind == OutputKind::kValue) (void)store->remove(spec.outputs[i].object);
+    }
+    SLUICE_FAULT_POINT("store.sealed");
+    return [this, id, reports] { feed_later(input::Checked{id, *reports}); };
+  });
+}
+
+void WorkerRank::save(const effect::SaveObject& given) {
+  const std::filesystem::path to = directory_.path / save_paths_[given.save];
+  save_paths_.erase(given.save);
+  io_.post([this, store = store_, given, to]() -> IoThread::Completion {
+    const Status saved = store->save(given.object, to);
+    SLUICE_FAULT_POINT("publish.saved");
+    if (saved) return [this, given] { feed_later(input::Saved{given.object, given.save}); };
+    return [this, given, error = saved.error().message] {
+      feed_later(input::SaveFailed{given.object, given.save, error});
+    };
+  });
+}
+
+// The attempt is over: its streams go into the pack, a failed one's directory is kept for people,
+// the rest is removed.
+void WorkerRank::clean(AttemptId id, bool failed) {
+  auto node = attempts_.extract(id);
+  if (node.empty()) return;
+  const std::shared_ptr<Attempt> attempt = std::move(node.mapped());
+  const bool ran = attempt->exited.attempt.valid();
+  io_.post([this, store = store_, logs = logs_, id, attempt, failed, ran,
+            folder = directory_.failed() / std::to_string(id.value)]() -> IoThread::Completion {
+    Status logged = Done{};
+    if (ran && logs) logged = append_log(*logs, id, *attempt);
+    if (failed && ran) (void)store->keep_failed(id, folder, kFailedDirectoryBytesMax);
+    (void)store->clean(id);
+    if (logged) return {};
+    return [this, error = logged.error().message] {
+      complain(2, "outputs of tasks cannot be kept: " + error);
+    };
+  });
+}
+
+Status WorkerRank::append_log(io::LogPackWriter& logs, AttemptId id, const Attempt& attempt) const {
+  const auto stream = [](const launch::Stream& from) {
+    return io::LogStream{from.path.empty() ? from.head : std::string(), from.path, from.bytes,
+                         from.dropped_bytes};
+  };
+  io::LogEntry entry;
+  const std::string& label = attempt.start.spec.label;
+  const size_t bracket = label.find('[');
+  entry.task = label.substr(0, bracket);
+  if (bracket != std::string::npos)
+    entry.item = label.substr(bracket + 1, label.size() - bracket - 2);
+  entry.attempt = id;
+  entry.worker = transport_.self().value;
+  entry.outcome = attempt.outcome;
+  return logs.append(std::move(entry), stream(attempt.exited.out), stream(attempt.exited.err));
+}
+
+// -- time
+// -----------------------------------------------------------------------------------------------------------
+
+void WorkerRank::tick(Instant now) {
+  now_ = now;
+  fetch_.tick(now);
+  if (checker_.expired(now)) launcher_.send(launch::KillChecker{});
+  if (now >= agent_.next_deadline()) feed(now, input::Tick{});
+}
+
+Instant WorkerRank::next_deadline() const {
+  return std::min({agent_.next_deadline(), fetch_.next_deadline(), checker_.deadline(),
+                   heard_scheduler_ + options_.scheduler_silent_max});
+}
+
+}  // namespace sluice::engine

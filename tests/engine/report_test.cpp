@@ -1,0 +1,90 @@
+#include "engine/report.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using namespace sluice::engine;
+using namespace sluice::scheduler;
+
+namespace {
+
+struct Screen {
+  std::string text;
+  Report report;
+  explicit Screen(bool terminal = false)
+      : report({terminal, false, "sluice run heat.yaml", {"/data/heat.run"}},
+               [this](std::string_view piece) { text += piece; }) {}
+};
+
+bool contains(const std::string& text, const std::string& piece) {
+  return text.find(piece) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("report: durations are written as people say them") {
+  CHECK(duration_text(milliseconds(1234)) == "1.2 s");
+  CHECK(duration_text(seconds(59)) == "59 s");
+  CHECK(duration_text(seconds(200)) == "3 min 20 s");
+  CHECK(duration_text(seconds(7500)) == "2 h 5 min");
+}
+
+TEST_CASE("report: without a terminal there are no escape codes and no carriage returns") {
+  Screen screen;
+  Counts counts;
+  counts.done = 1;
+  counts.running = 2;
+  for (int i = 0; i < 3; ++i) screen.report.progress({seconds(61 * i).ns}, counts, 2);
+  screen.report.line("warn", "something");
+  CHECK(contains(screen.text, "1/3 done, 2 running"));
+  CHECK(!contains(screen.text, "\x1b"));
+  CHECK(!contains(screen.text, "\r"));
+}
+
+TEST_CASE("report: the time left is mean core time times what is left over the cores") {
+  Screen screen(true);
+  Counts counts;
+  counts.done = 2;
+  counts.ready = 8;
+  screen.report.attempt_done(seconds(10), 1);
+  screen.report.attempt_done(seconds(20), 1);
+  screen.report.progress({1}, counts, 4);
+  CHECK(contains(screen.text, "about 30 s left"));  // 15 s × 8 / 4
+}
+
+TEST_CASE("report: the summary groups failures by cause, with node, stderr and what shows more") {
+  Screen screen;
+  FailureLine failure;
+  failure.task = "solve";
+  failure.cause = "exit 3";
+  failure.host = "n7";
+  failure.stderr_tail = "no convergence\n";
+  failure.final = true;
+  for (int i = 0; i < 7; ++i) {
+    failure.label = "solve[case=" + std::to_string(i) + "]";
+    screen.report.failed(failure);
+  }
+  Counts counts;
+  counts.done = 3;
+  counts.failed = 7;
+  counts.skipped = 1;
+  screen.text.clear();
+  screen.report.summary({seconds(5).ns}, counts, Outcome::kFailed, 1, {});
+  CHECK(contains(screen.text, "3 of 11 instances done (3 ran now) in 5.0 s; 7 failed; 1 skipped"));
+  CHECK(contains(screen.text, "7 × solve: exit 3"));
+  CHECK(contains(screen.text, "solve[case=0] on n7"));
+  CHECK(contains(screen.text, "| no convergence"));
+  CHECK(contains(screen.text, "… and 2 more"));
+  CHECK(contains(screen.text, "sluice logs /data/heat.run 'solve[case=0]'"));
+  CHECK(contains(screen.text, "continue with: sluice run heat.yaml"));
+}
+
+TEST_CASE("report: a run that finds everything done says so") {
+  Screen screen;
+  Counts counts;
+  counts.done = counts.restored = 4;
+  screen.report.summary({1}, counts, Outcome::kAllDone, 0, {"results/table.tsv"});
+  CHECK(contains(screen.text, "nothing to do: all 4 instances are done"));
+  CHECK(contains(screen.text, "/data/heat.run/results/table.tsv"));
+}
