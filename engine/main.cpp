@@ -106,6 +106,7 @@ int rank_main(int argc, char** argv) {
     std::cerr << "sluice: '" << kRankVerb << "' is for sluice itself; use 'sluice run PIPELINE'\n";
     return kBadSpec;
   }
+  engine::set_process_name("sluice-rank");
   engine::LauncherClient launcher(engine::kLauncherFd);
   context.launcher = &launcher;
   std::vector<char*> arguments{argv[0]};

@@ -43,14 +43,13 @@ check_equal "run: nothing but results is in results/" "$(cd p.run/results && fin
   "./total/note ./total/sum.txt "
 
 check "again: succeeds" "$sluice" run p.yaml
-check "again: says that there is nothing to do" grep -q "nothing to do: all 7 instances are done" output
+check_says "again: says that there is nothing to do" "nothing to do: all 7 instances are done"
 check_equal "again: nothing ran" "$(ran)" ""
 
 check "plan: one more case" "$sluice" plan p.yaml --set 'cases=[1, 2, 3, 4]'
-check "plan: tells what will run and what is up to date" \
-  grep -q "make: 4 instances, 3 up to date, 1 will run" output
+check_says "plan: tells what will run and what is up to date" "make: 4 instances, 3 up to date, 1 will run"
 check "why: a new instance has never finished" "$sluice" why p.yaml 'make[n=4]' --set 'cases=[1, 2, 3, 4]'
-check "why: says so" grep -q "make\[n=4\]: will run: it has never finished" output
+check_says "why: says so" "make\[n=4\]: will run: it has never finished"
 check "one more case: succeeds" "$sluice" run p.yaml --set 'cases=[1, 2, 3, 4]'
 check_equal "one more case: only what depends on it ran" "$(ran)" "double 4 make 4 total "
 check_equal "one more case: the result is right" "$(cat p.run/results/total/sum.txt)" 20
@@ -69,19 +68,19 @@ check "a comment and other resources change nothing" \
 check_equal "a comment and other resources: nothing ran" "$(ran)" ""
 
 check "logs: of one instance" "$sluice" logs p.run 'make[n=4]'
-check "logs: show its stderr" grep -q "seen on stderr" output
+check_says "logs: show its stderr" "seen on stderr"
 check_status "logs: an unknown task is a usage error" 2 "$sluice" logs p.run nothing
 
 check "status: as text" "$sluice" status p.run
-check "status: names counts" grep -q "instances: 9, 9 done, 0 failed" output
+check_says "status: names counts" "instances: 9, 9 done, 0 failed"
 check "status: as JSON only on stdout" eval '"$sluice" status p.run --json 2>/dev/null | grep -q "\"done\": 9"'
 check_status "status: the run's exit code" 0 "$sluice" status p.run --exit-code
 
 check "replay: the trace gives the run's digest" "$sluice" replay p.run
-check "replay: says so" grep -q "the replay decided as the run did" output
+check_says "replay: says so" "the replay decided as the run did"
 
 check_status "check: a mistake is exit 2" 2 eval 'sed "s/foreach/forech/" p.yaml >bad.yaml; "$sluice" check bad.yaml'
-check "check: names place and remedy" grep -q "bad.yaml:7:5: error: .*forech" output
+check_says "check: names place and remedy" "bad.yaml:7:5: error: .*forech"
 check_status "run: a mistake starts nothing, exit 2" 2 "$sluice" run bad.yaml
 check "run: a mistake makes no run directory" test ! -e bad.run
 check_status "usage: an unknown option is exit 2" 2 "$sluice" run --nonsense p.yaml
@@ -109,7 +108,7 @@ YAML
 run=$!
 wait_until 20 eval '"$sluice" status slow.run --json | grep -q "\"done\": 1"'
 check_status "two runs in one directory: the second refuses at once" 3 timeout 10 "$sluice" run slow.yaml
-check "two runs in one directory: it names the first" grep -qE "pid [0-9]+" output
+check_says "two runs in one directory: it names the first" "process [0-9]+ on host"
 check "status: running" eval '"$sluice" status slow.run | grep -q "state: *running"'
 check_status "status: a running run has no exit code yet" 4 "$sluice" status slow.run --exit-code
 check "stop: is asked for" "$sluice" stop slow.run

@@ -25,7 +25,7 @@ fill() { head -c 100000000 /dev/zero >small/ballast 2>/dev/null; }
 
 head -c 3400000 /dev/zero >small/ballast
 check_status "results do not fit: exit 3" 3 timeout 60 "$sluice" run p.yaml --run-dir small/run
-check "results do not fit: the message names the folder and the remedy" grep -qE "small/run.*make room" output
+check_says "results do not fit: the message names the folder and the remedy" "small/run.*make room"
 check_status "results do not fit: status agrees" 3 "$sluice" status small/run --exit-code
 rm -f small/ballast
 check "room again: the run finishes" "$sluice" run p.yaml --run-dir small/run
@@ -35,6 +35,6 @@ rm -rf small/run ran
 mkdir -p small/run
 fill
 check_status "no room for the journal: exit 3" 3 timeout 60 "$sluice" run p.yaml --run-dir small/run
-check "no room for the journal: the message says what to do" grep -qiE "no space left.*(make room|run-dir)|make room" output
+check_says "no room for the journal: the message says what to do" "No space left on device; free some space"
 rm -f small/ballast
 check "room again: that run finishes too" "$sluice" run p.yaml --run-dir small/run

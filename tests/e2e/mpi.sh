@@ -30,13 +30,13 @@ check "three ranks: the run succeeds" ranks 3 run p.yaml --run-dir three.run
 check "three ranks: the same result" cmp alone.run/results/sum/sums three.run/results/sum/sums
 check_status "three ranks: status agrees" 0 "$sluice" status three.run --exit-code
 check "three ranks: nothing to do the second time" ranks 3 run p.yaml --run-dir three.run
-check "three ranks: says so" grep -q "nothing to do" output
+check_says "three ranks: says so" "nothing to do"
 check "three ranks: the replay gives the digest" "$sluice" replay three.run
 check "mpirun's own binding is undone: two ranks see all cores" \
   timeout 120 mpirun -n 2 "$sluice" run p.yaml --run-dir bound.run
 check_status "a mistake under mpirun: exit 2, said once" 2 \
   eval 'sed "s/foreach/forech/" p.yaml >bad.yaml; ranks 3 run bad.yaml'
-check_equal "a mistake under mpirun: printed once" "$(grep -c "error: .*forech" output)" 1
+check_equal "a mistake under mpirun: printed once" "$(grep -c "error: .*forech" "$scratch/output")" 1
 
 # -- a worker dies --------------------------------------------------------------------------------
 cat >hold.yaml <<YAML

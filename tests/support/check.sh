@@ -75,6 +75,18 @@ check_equal() {
   fi
 }
 
+# check_says SENTENCE REGEX: a line of what the last checked command printed matches.
+check_says() {
+  if grep -qE -- "$2" "$scratch/output"; then
+    check_result pass "$1"
+  else
+    check_result fail "$1"
+    echo "      no line matches: $2"
+    tail -n 40 "$scratch/output" | sed 's/^/      | /'
+    return 1
+  fi
+}
+
 # skip SENTENCE WHY: for what cannot be checked on this machine.
 skip() { check_result skip "$1" "$2"; }
 
