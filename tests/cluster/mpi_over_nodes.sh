@@ -18,7 +18,7 @@ interfaces_before=$(ip -o link | wc -l)
 ranks() {
   local expected=$1 said
   shift
-  timeout -k 2 100 "$mpirun_nodes" "$@" >"$scratch/ranks" 2>&1 || {
+  timeout -k 2 300 "$mpirun_nodes" "$@" >"$scratch/ranks" 2>&1 || {
     local status=$?
     cat "$scratch/ranks"
     return "$status"
@@ -39,7 +39,7 @@ check "cluster: a program runs on both nodes" \
 check "cluster: the transport holds its contract between nodes" \
   ranks 3 n1:1,n2:2 "$program" contract
 check "cluster: a rank on another node dies, the others finish, mpirun returns 0" \
-  ranks 3 n1:2,n2:2 "$guard" "$scratch/death" "$program" death 3 "$scratch/death"
+  ranks 3 n1:2,n2:2 "$guard" "$scratch/death" "$program" death 3 "$scratch/death" source
 
 reached() { on n1 timeout 2 bash -c ': </dev/tcp/n2/7'; }
 refused() { local said; said=$(reached 2>&1) || [[ $said == *refused* ]]; }

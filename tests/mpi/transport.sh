@@ -12,7 +12,7 @@ fi
 ranks() {
   local count=$1 expected=$2 said
   shift 2
-  timeout -k 2 100 mpirun -n "$count" --bind-to none "$@" >"${scratch:?}/ranks" 2>&1 || {
+  timeout -k 2 300 mpirun -n "$count" --bind-to none "$@" >"${scratch:?}/ranks" 2>&1 || {
     local status=$?
     cat "$scratch/ranks"
     return "$status"
@@ -20,10 +20,10 @@ ranks() {
   said=$(grep -c '^rank [0-9]*: ok$' "$scratch/ranks")
   [[ $said == "$expected" ]] || { cat "$scratch/ranks" && return 1; }
 }
-# death COUNT EXPECTED VICTIM: as above, while rank VICTIM dies.
+# death COUNT EXPECTED VICTIM ROLE: as above, while rank VICTIM dies.
 death() {
   rm -f "$scratch/death"
-  ranks "$1" "$2" "$guard" "$scratch/death" "$program" death "$3" "$scratch/death"
+  ranks "$1" "$2" "$guard" "$scratch/death" "$program" death "$3" "$scratch/death" "$4"
 }
 # with NAME=VALUE... FUNCTION ARGUMENT...: in an environment of its own.
 with() (
@@ -49,6 +49,8 @@ check "mpi: whole messages in order, control before bulk, a forgotten peer" \
 check "mpi: the same over sockets" \
   with OMPI_MCA_btl=self,tcp ranks 3 3 "$program" contract
 check "mpi: a rank dies amid large messages, the others finish, mpirun returns 0" \
-  death 4 3 2
-check "mpi: the same over sockets, and it is the last rank" \
-  with OMPI_MCA_btl=self,tcp death 3 2 2
+  death 4 3 2 both
+# Not "both" over sockets: Open MPI 4.1 ends a rank ("pml_ob1_sendreq.c FATAL", or a lock taken
+# twice) when a connection breaks while data for the dead peer wait in it.
+check "mpi: the same over sockets, when the dead one was sending" \
+  with OMPI_MCA_btl=self,tcp death 3 2 2 source
