@@ -173,10 +173,10 @@ void Objects::refresh(ObjectId object) {
 void Objects::set_absent(ObjectId object, bool absent) {
   ObjectRecord& it = record(object);
   it.absent = absent;
-  bool wanted = absent && it.pending;
+  bool demanded = it.pending;
   for (const GroupId id : graph_.object_groups(object)) {
     GroupRecord& group = groups_[id.index()];
-    wanted = wanted || (absent && group.demand > 0);
+    demanded = demanded || group.demand > 0;
     if (absent && ++group.absent == 1) {
       for (const InstanceId consumer : graph_.group_consumers(id)) {
         if (++absent_groups_[consumer.index()] == 1) {
@@ -191,8 +191,11 @@ void Objects::set_absent(ObjectId object, bool absent) {
       }
     }
   }
-  if (wanted) {
-    changes_.push_back({Change::Kind::kWanted, graph_.producer(object), {}, {}});
+  if (demanded) {  // if a copy turned up, what waits to make it again need not
+    changes_.push_back({absent ? Change::Kind::kWanted : Change::Kind::kUnwanted,
+                        graph_.producer(object),
+                        {},
+                        {}});
   }
   if (it.open_groups > 0) {
     changes_.push_back({Change::Kind::kExposed, graph_.producer(object), {}, {}});

@@ -646,6 +646,22 @@ TEST_CASE("core: making again stops when the need for it goes away") {
   CHECK(bench.successes == std::vector<int>{1, 1, 1});
 }
 
+TEST_CASE("core: making again stops when a copy turns up") {
+  CoreBench bench(chain());
+  bench.join(0, 1);
+  bench.join(1, 1);
+  bench.begin();
+  bench.schedule();
+  bench.finish(0);
+  bench.schedule();
+  bench.apply(event::ReplicaLost{WorkerId(0), ObjectId(0)});
+  CHECK(bench.state(0) == InstanceState::kReady);
+  bench.apply(event::ReplicaAdded{WorkerId(1), ObjectId(0)});  // its fetch had ended before
+  CHECK(bench.state(0) == InstanceState::kDone);
+  CHECK(bench.run());
+  CHECK(bench.successes == std::vector<int>{1, 1, 1});
+}
+
 TEST_CASE("core: a missing input loses the named replica and is made again") {
   CoreBench bench(chain());
   bench.join(0, 1);
