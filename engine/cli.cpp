@@ -59,6 +59,9 @@ int parse_command_line(int argc, char** argv, Options& options) {
   add_spec(run, options, settings);
   run.add_option("--reserve-cores", options.reserve_cores, "cores kept free on rank 0's node")
       ->check(CLI::NonNegativeNumber);
+  run.add_option("--lost-after", options.lost_after_s,
+                 "seconds of silence after which a worker counts as lost (default: 30)")
+      ->check(CLI::Range(4, 3600));
   CLI::App& check = *app.add_subcommand("check", "find every mistake in the pipeline, run nothing");
   add_spec(check, options, settings);
   CLI::App& plan = *app.add_subcommand("plan", "what would run, and why");

@@ -27,6 +27,7 @@ struct Options {
   bool errors = false;     // logs --stderr: only that stream
   bool failed = false;     // logs --failed
   int reserve_cores = -1;  // run: cores kept free on rank 0's node; -1: the rule of design §3
+  int lost_after_s = 30;   // run: a worker that is silent for so long is lost
   std::string command;     // as typed, for "continue with"
 
   [[nodiscard]] RunDirectory directory() const;

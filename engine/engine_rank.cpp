@@ -32,6 +32,7 @@ namespace {
 
 constexpr int kEnvironmentUnusable = 3;
 constexpr size_t kMessagesPerTurn = 1000;
+constexpr scheduler::Duration kSameSignal = scheduler::seconds(2);
 constexpr int kReserveCoresFrom =
     16;  // rank 0's worker withholds a core only on nodes at least this large
 
@@ -111,6 +112,7 @@ class Loop {
   RunStart start_;
   std::unique_ptr<SchedulerRank> scheduler_;
   int signals_ = 0;
+  Instant signalled_;
   int signal_exit_ = 0;
   bool launcher_gone_ = false;
 };
@@ -153,6 +155,7 @@ bool Loop::add_scheduler(io::Pipeline& pipeline) {
   }
   start_ = std::move(*started);
   for (const std::string& text : start_.messages) report_->line("warn", text);
+  start_.core.lost_after = scheduler::seconds(context_.options.lost_after_s);
   SchedulerOptions options{start_.run_uuid, start_.directory, start_.core, 0};
   options.workers_expected =
       static_cast<size_t>(context_.mpi_size) - (carries_worker(context_) ? 0 : 1);
@@ -190,10 +193,15 @@ bool Loop::read_launcher() {
   return alive;
 }
 
+// A batch system may signal every process of a step, and the guard forwards its own: a repeated
+// SIGTERM counts as a second one only after kSameSignal. Ctrl-C reaches the guard alone.
 void Loop::read_signals() {
   signalfd_siginfo info{};
   while (read(signal_fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
     const int signal = static_cast<int>(info.ssi_signo);
+    const bool echo = signal == SIGTERM && signals_ > 0 && now() < signalled_ + kSameSignal;
+    if (echo) continue;
+    signalled_ = now();
     ++signals_;
     if (signals_ > 1 && signal != SIGUSR1) signal_exit_ = 128 + signal;
     if (scheduler_) scheduler_->request_stop(now(), strsignal(signal));
