@@ -84,7 +84,7 @@ std::string lower(std::string_view text) {
 
 }  // namespace
 
-void Diagnostics::set_source(std::string file, std::string source) {
+void Diagnostics::set_source(std::string file, const std::string& source) {
   file_ = std::move(file);
   lines_.clear();
   size_t begin = 0;
@@ -159,6 +159,21 @@ std::string did_you_mean(std::string_view word, std::span<const std::string> can
     }
   }
   return best;
+}
+
+std::string suggestion(std::string_view word, std::span<const std::string> candidates,
+                       std::string_view title, std::string_view prefix) {
+  constexpr size_t kShownMax = 20;
+  std::string hint;
+  if (const std::string near = did_you_mean(word, candidates); !near.empty()) {
+    hint = "did you mean '";
+    hint.append(prefix).append(near).append("'?");
+    return hint;
+  }
+  for (size_t i = 0; i < std::min(candidates.size(), kShownMax); ++i) {
+    hint.append(i == 0 ? std::string(title) + " " : ", ").append(prefix).append(candidates[i]);
+  }
+  return hint + (candidates.size() > kShownMax ? ", ..." : "");
 }
 
 }  // namespace sluice::io

@@ -28,7 +28,7 @@ struct Diagnostic {
 class Diagnostics {
  public:
   explicit Diagnostics(std::string file = "") : file_(std::move(file)) {}
-  void set_source(std::string file, std::string source);
+  void set_source(std::string file, const std::string& source);
   void error(Mark mark, std::string text, std::string hint = "");
   void warning(Mark mark, std::string text, std::string hint = "");
   [[nodiscard]] size_t errors() const;
@@ -45,5 +45,9 @@ class Diagnostics {
 // The candidate nearest to `word` (Damerau-Levenshtein distance at most 1 + length / 4), or "".
 [[nodiscard]] std::string did_you_mean(std::string_view word,
                                        std::span<const std::string> candidates);
+// A hint: "did you mean 'near'?", or all there are: "`title` a, b, c"; "" when there is nothing.
+// Each name is shown with `prefix` before it.
+[[nodiscard]] std::string suggestion(std::string_view word, std::span<const std::string> candidates,
+                                     std::string_view title, std::string_view prefix = "");
 
 }  // namespace sluice::io

@@ -47,7 +47,7 @@ Value Value::of_list(std::vector<std::string> texts) {
   return value;
 }
 
-std::optional<Value> Value::of_type(ValueType type, std::string text) {
+std::optional<Value> Value::of_type(ValueType type, const std::string& text) {
   Value value = of_string(text);
   if (type == ValueType::kInt) {
     const std::optional<int64_t> number = parse_int(text);

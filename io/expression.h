@@ -42,7 +42,7 @@ struct Value {
   [[nodiscard]] static Value of_string(std::string text);
   [[nodiscard]] static Value of_list(std::vector<std::string> texts);
   // A text of a declared type, kept as typed; none when it is not of that type. Not for lists.
-  [[nodiscard]] static std::optional<Value> of_type(ValueType type, std::string text);
+  [[nodiscard]] static std::optional<Value> of_type(ValueType type, const std::string& text);
 };
 
 struct ExpressionError {

@@ -190,15 +190,6 @@ class CommandReader {
     }
   }
 
-  template <class T>
-  static std::vector<std::string> names_of(const std::vector<T>& all) {
-    std::vector<std::string> names;
-    for (const T& one : all) {
-      names.push_back(one.name);
-    }
-    return names;
-  }
-
   void note(NodeIndex node, size_t begin, std::string_view name, std::vector<uint32_t>& used,
             const std::vector<std::string>& known, const std::string& member) {
     const auto found = std::find(known.begin(), known.end(), member);
@@ -239,17 +230,9 @@ class CommandReader {
       return;
     }
     const std::string prefix(name.substr(0, name.find('_') + 1));
-    std::string hint;
-    if (const std::string near = did_you_mean(member, known); !near.empty()) {
-      hint = "did you mean '$" + prefix + near + "'?";
-    } else {
-      for (const std::string& one : known) {
-        hint += (hint.empty() ? "known here: $" : ", $") + prefix + one;
-      }
-    }
     reading_.diagnostics.error(tree_.place(node, begin),
                                "the script reads '$" + std::string(name) + "', which nothing sets",
-                               hint);
+                               suggestion(member, known, "known here:", "$" + prefix));
   }
 
   [[nodiscard]] bool is_set_by_user(std::string_view name) const {

@@ -231,12 +231,10 @@ class ForeachReader {
     for (const NodeIndex child : tree_.children(node)) {
       const Texts& keys = task_.text.keys;
       if (std::find(keys.begin(), keys.end(), tree_[child].key) == keys.end()) {
-        const std::string near = did_you_mean(tree_[child].key, keys);
-        reading_.diagnostics.error(
-            tree_[child].key_mark,
-            "the first case of foreach of task '" + task_.name + "' has no key '" +
-                tree_[child].key + "'",
-            near.empty() ? "all cases need the same keys" : "did you mean '" + near + "'?");
+        reading_.diagnostics.error(tree_[child].key_mark,
+                                   "the first case of foreach of task '" + task_.name +
+                                       "' has no key '" + tree_[child].key + "'",
+                                   suggestion(tree_[child].key, keys, "all cases need the keys"));
       }
     }
     return item;

@@ -102,14 +102,6 @@ class InputReader {
   SpecInput input_;
 };
 
-std::vector<std::string> task_names(const SpecReading& reading) {
-  std::vector<std::string> names;
-  for (const SpecTask& task : reading.tasks) {
-    names.push_back(task.name);
-  }
-  return names;
-}
-
 // Fills in producer and output of one input.
 void resolve(SpecReading& reading, const SpecTask& task, SpecInput& input) {
   const Mark mark = reading.tree[input.node].mark;
@@ -117,14 +109,14 @@ void resolve(SpecReading& reading, const SpecTask& task, SpecInput& input) {
   const auto producer = reading.task_index.find(input.from_task);
   if (producer == reading.task_index.end()) {
     const std::string text = input.from_task + "." + input.from_output;
-    const std::string near = did_you_mean(input.from_task, task_names(reading));
+    const std::string near = did_you_mean(input.from_task, names_of(reading.tasks));
     std::error_code ignored;
     const bool is_file = std::filesystem::exists(in_folder(reading.folder, text), ignored);
+    const std::string remedy = "write {file: " + text + "}";
     reading.diagnostics.error(mark, where + ": there is no task '" + input.from_task + "'",
-                              is_file ? "for the file write {file: " + text + "}"
-                              : near.empty()
-                                  ? "for a file of the pipeline folder write {file: path}"
-                                  : "did you mean '" + near + "'?");
+                              is_file        ? "for the file " + remedy
+                              : near.empty() ? "for a file of the pipeline folder " + remedy
+                                             : "did you mean '" + near + "'?");
     return;
   }
   std::vector<SpecOutput>& outputs = reading.tasks[producer->second].outputs;
@@ -132,18 +124,10 @@ void resolve(SpecReading& reading, const SpecTask& task, SpecInput& input) {
     return one.name == input.from_output;
   });
   if (output == outputs.end()) {
-    std::vector<std::string> names;
-    std::string all;
-    for (const SpecOutput& one : outputs) {
-      names.push_back(one.name);
-      all += (all.empty() ? "its outputs are " : ", ") + one.name;
-    }
-    const std::string near = did_you_mean(input.from_output, names);
     reading.diagnostics.error(
         mark, where + ": task '" + input.from_task + "' has no output '" + input.from_output + "'",
-        !near.empty() ? "did you mean '" + near + "'?"
-        : all.empty() ? "it has no outputs"
-                      : all);
+        outputs.empty() ? "it has no outputs"
+                        : suggestion(input.from_output, names_of(outputs), "its outputs are"));
     return;
   }
   output->consumed = true;
@@ -284,11 +268,9 @@ class OutputReader {
     const std::string& text = tree_[node].text;
     const auto found = std::find(kTypes.begin(), kTypes.end(), text);
     if (found == kTypes.end()) {
-      const std::string near = did_you_mean(text, kTypes);
       reading_.diagnostics.error(tree_[node].mark,
                                  where() + ": there is no type '" + text + "' of values",
-                                 near.empty() ? "the types are int, float, bool, string, list"
-                                              : "did you mean '" + near + "'?");
+                                 suggestion(text, kTypes, "the types are"));
       return false;
     }
     output_.value_type = static_cast<ValueType>(found - kTypes.begin());

@@ -164,9 +164,11 @@ class Joiner {
           continue;
         }
         any = true;
-        fail(where + ": '" + consumer_.text.keys[consumer_columns_[k]] + "' is '" + text +
-                 "' in '" + consumer_.name + "' and '" + other->second + "' in '" + producer_.name +
-                 "': one number, but items join by equal text",
+        const std::string& key = consumer_.text.keys[consumer_columns_[k]];
+        std::string message = where + ": '" + key + "' is '";
+        message.append(text).append("' in '").append(consumer_.name).append("' and '");
+        message.append(other->second).append("' in '").append(producer_.name);
+        fail(message + "': one number, but items join by equal text",
              "write the number in one way");
       }
     }

@@ -125,10 +125,8 @@ class ParamReader {
     if (found != names.end()) {
       return static_cast<ParamType>(found - names.begin());
     }
-    const std::string near = did_you_mean(text, names);
     reading_.diagnostics.error(tree_[node].mark, where + ": there is no type '" + text + "'",
-                               near.empty() ? "the types are int, float, string, bool, list, path"
-                                            : "did you mean '" + near + "'?");
+                               suggestion(text, names, "the types are"));
     return std::nullopt;
   }
 
@@ -152,8 +150,7 @@ class ParamReader {
       value = parse(type, *text);
       if (!value) {
         reading_.diagnostics.error(tree_[node].key_mark,
-                                   "--set " + name + "=" + *text + ": '" + *text +
-                                       "' is not of type " +
+                                   set_shown(name, *text) + ": '" + *text + "' is not of type " +
                                        type_names()[static_cast<size_t>(type)],
                                    type_hint(type));
       }
@@ -162,11 +159,15 @@ class ParamReader {
                                  "add 'default:', or give --set " + name + "=VALUE");
     }
     if (value) {
-      add(name, type, std::move(*value));
+      add(name, type, *value);
     }
   }
 
-  void add(const std::string& name, ParamType type, Value value) {
+  static std::string set_shown(const std::string& name, const std::string& value) {
+    return std::string("--set ").append(name).append("=").append(value);
+  }
+
+  void add(const std::string& name, ParamType type, const Value& value) {
     Param param{name, value, value};
     if (type == ParamType::kPath) {
       param.value.text = in_folder(reading_.folder, value.text).string();
@@ -233,17 +234,9 @@ class ParamReader {
           reading_.param_names.end()) {
         continue;
       }
-      std::string hint;
-      if (const std::string near = did_you_mean(name, reading_.param_names); !near.empty()) {
-        hint = "did you mean '" + near + "'?";
-      } else {
-        for (const std::string& known : reading_.param_names) {
-          hint += (hint.empty() ? "the params are " : ", ") + known;
-        }
-      }
-      reading_.diagnostics.error(
-          {}, "--set " + name + "=" + value + ": there is no param '" + name + "'",
-          hint.empty() ? "this spec has no params" : hint);
+      const std::string hint = suggestion(name, reading_.param_names, "the params are");
+      reading_.diagnostics.error({}, set_shown(name, value) + ": there is no param '" + name + "'",
+                                 hint.empty() ? "this spec has no params" : hint);
     }
   }
 

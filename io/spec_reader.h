@@ -77,6 +77,16 @@ struct SpecReading {
   std::map<std::string, size_t> task_index;
 };
 
+template <class T>
+[[nodiscard]] std::vector<std::string> names_of(const std::vector<T>& all) {
+  std::vector<std::string> names;
+  names.reserve(all.size());
+  for (const T& one : all) {
+    names.push_back(one.name);
+  }
+  return names;
+}
+
 // What a text may name.
 struct AllowedNames {
   bool items = false;

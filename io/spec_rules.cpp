@@ -74,10 +74,8 @@ class RulesReader {
     }
     const auto found = std::find(kWays.begin(), kWays.end(), *text);
     if (found == kWays.end()) {
-      const std::string near = did_you_mean(*text, kWays);
-      report_value(
-          reading_, node, of_task("on_failure") + " is '" + *text + "'",
-          near.empty() ? "write stop, continue or ignore" : "did you mean '" + near + "'?");
+      report_value(reading_, node, of_task("on_failure") + " is '" + *text + "'",
+                   suggestion(*text, kWays, "the ways are"));
       return;
     }
     task_.spec.on_failure = static_cast<scheduler::OnFailure>(found - kWays.begin());
@@ -88,10 +86,7 @@ class RulesReader {
         !expect_map(reading_, node, of_task("resources"), "resources: {cpus: 4, memory: 8GiB}")) {
       return;
     }
-    std::vector<std::string> limits;
-    for (const scheduler::Limit& limit : reading_.limits) {
-      limits.push_back(limit.name);
-    }
+    const std::vector<std::string> limits = names_of(reading_.limits);
     check_keys(tree_, node, Level::kResources, "resources of task '" + task_.name + "'",
                reading_.diagnostics, limits);
     for (const NodeIndex child : tree_.children(node)) {

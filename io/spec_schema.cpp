@@ -142,14 +142,7 @@ std::string known_keys_hint(Level level, std::string_view key, std::span<const s
       known.emplace_back(rule.key);
     }
   }
-  if (const std::string near = did_you_mean(key, known); !near.empty()) {
-    return "did you mean '" + near + "'?";
-  }
-  std::string all;
-  for (const std::string& name : known) {
-    all += (all.empty() ? "" : ", ") + name;
-  }
-  return "the keys of " + std::string(level_title(level)) + " are " + all;
+  return suggestion(key, known, "the keys of " + std::string(level_title(level)) + " are");
 }
 
 }  // namespace

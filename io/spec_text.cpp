@@ -18,15 +18,6 @@ size_t index_of(const std::vector<T>& all, const std::string& name) {
   return static_cast<size_t>(found - all.begin());
 }
 
-template <class T>
-std::vector<std::string> names_of_all(const std::vector<T>& all) {
-  std::vector<std::string> names;
-  for (const T& one : all) {
-    names.push_back(one.name);
-  }
-  return names;
-}
-
 // Looks at the names of one template part.
 class PartClassifier {
  public:
@@ -75,42 +66,29 @@ class PartClassifier {
 
   [[nodiscard]] std::string member_hint(const std::string& root,
                                         const std::vector<std::string>& known) const {
-    const std::string near = did_you_mean(name_->parts[1], known);
-    if (!near.empty()) {
-      return "did you mean '" + root + "." + near + "'?";
-    }
-    for (const std::string& full : all_names()) {
-      if (full.substr(full.find('.') + 1) == name_->parts[1]) {
-        return "did you mean '" + full + "'?";
+    const std::string& word = name_->parts[1];
+    if (did_you_mean(word, known).empty()) {
+      for (const std::string& full : all_names()) {
+        if (full.substr(full.find('.') + 1) == word) {
+          return "did you mean '" + full + "'?";
+        }
       }
     }
-    return known_hint(known, root + ".");
-  }
-
-  static std::string known_hint(const std::vector<std::string>& known, const std::string& prefix) {
-    constexpr size_t kShownMax = 12;
-    if (known.empty()) {
-      return "none is declared";
-    }
-    std::string all;
-    for (size_t i = 0; i < std::min(known.size(), kShownMax); ++i) {
-      all += (i == 0 ? "" : ", ") + prefix + known[i];
-    }
-    return "known here: " + all + (known.size() > kShownMax ? ", ..." : "");
+    return known.empty() ? "none is declared" : suggestion(word, known, "known here:", root + ".");
   }
 
   [[nodiscard]] std::vector<std::string> all_names() const {
     std::vector<std::string> all;
     const auto add = [&](const std::string& root, const std::vector<std::string>& names) {
       for (const std::string& name : names) {
-        all.push_back(root + "." + name);
+        all.push_back(std::string(root).append(".").append(name));
       }
     };
     add("params", reading_.param_names);
     if (task_ != nullptr) {
       add("item", task_->text.keys);
-      add("in", names_of_all(task_->inputs));
-      add("out", names_of_all(task_->outputs));
+      add("in", names_of(task_->inputs));
+      add("out", names_of(task_->outputs));
     }
     return all;
   }
@@ -126,7 +104,8 @@ class PartClassifier {
     if (hint.empty()) {
       const std::vector<std::string> roots = {"params", "item", "in", "out", "dir"};
       const std::string near = did_you_mean(root, roots);
-      hint = near.empty() ? known_hint(all_names(), "") : "did you mean '" + near + "'?";
+      hint = near.empty() ? suggestion(root, all_names(), "known here:")
+                          : "did you mean '" + near + "'?";
     }
     fail("'" + name_->text() + "' is not known here", hint);
   }
@@ -178,7 +157,7 @@ class PartClassifier {
       return;
     }
     const bool paths = name_->parts.size() == 3 && name_->parts[2] == "paths";
-    if (!member("in", names_of_all(task_->inputs), paths ? 3 : 2)) {
+    if (!member("in", names_of(task_->inputs), paths ? 3 : 2)) {
       return;
     }
     const size_t index = index_of(task_->inputs, name_->parts[1]);
@@ -212,7 +191,7 @@ class PartClassifier {
       fail("'" + name_->text() + "' cannot be used here", "use params");
       return;
     }
-    if (member("out", names_of_all(task_->outputs), 2) && path_allowed("an output")) {
+    if (member("out", names_of(task_->outputs), 2) && path_allowed("an output")) {
       part_.use = Use::kOutput;
       part_.index = static_cast<uint32_t>(index_of(task_->outputs, name_->parts[1]));
     }

@@ -248,16 +248,21 @@ ParsedValue<std::vector<std::string>> parse_range(std::string_view begin, std::s
                           std::string(step) + " has no items",
                       "a range is [first, end, step], the end not included"};
   }
+  const uint64_t span =
+      up ? static_cast<uint64_t>(numbers[1].value) - static_cast<uint64_t>(numbers[0].value)
+         : static_cast<uint64_t>(numbers[0].value) - static_cast<uint64_t>(numbers[1].value);
+  const uint64_t stride = up ? static_cast<uint64_t>(move) : ~static_cast<uint64_t>(move) + 1;
+  const uint64_t count = (span - 1) / stride + 1;
+  if (count > kRangeItemsMax) {
+    return ValueError{"the range has " + std::to_string(count) + " items, at most " +
+                          std::to_string(kRangeItemsMax) + " are allowed",
+                      ""};
+  }
   std::vector<std::string> items;
   Decimal at = numbers[0];
-  while (up ? at.value < numbers[1].value : at.value > numbers[1].value) {
-    if (items.size() == kRangeItemsMax) {
-      return ValueError{"the range has more than " + std::to_string(kRangeItemsMax) + " items", ""};
-    }
+  for (uint64_t i = 0; i < count; ++i) {
     items.push_back(print_decimal(at));
-    if (__builtin_add_overflow(at.value, move, &at.value)) {
-      break;
-    }
+    at.value = i + 1 < count ? at.value + move : at.value;
   }
   return items;
 }

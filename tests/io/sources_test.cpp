@@ -9,28 +9,20 @@
 #include <fstream>
 #include <string>
 
+#include "tests/support/temporary_folder.h"
+
 namespace {
 
 using namespace sluice;
 using namespace sluice::io;
 namespace fs = std::filesystem;
 
-class Folder {
+class Folder : public test::TemporaryFolder {
  public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "sluice-sources-XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path = name;
-  }
-  ~Folder() { fs::remove_all(path); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
   fs::path write(const std::string& name, const std::string& text) const {
-    std::ofstream(path / name, std::ios::binary) << text;
-    return path / name;
+    test::write_text(path() / name, text);
+    return path() / name;
   }
-  fs::path path;
 };
 
 // So old that the cache trusts its time stamp.
@@ -68,14 +60,14 @@ TEST_CASE("sources: a file larger than one read hashes like its bytes") {
 
 TEST_CASE("sources: what cannot be read is named with its reason") {
   const Folder folder;
-  CHECK(hash_file(folder.path / "none").error().message.find("does not exist") !=
+  CHECK(hash_file(folder.path() / "none").error().message.find("does not exist") !=
         std::string::npos);
-  CHECK(hash_file(folder.path).error().message.find("is a directory") != std::string::npos);
-  fs::create_symlink("gone.h5", folder.path / "link");
-  CHECK(hash_file(folder.path / "link").error().message.find("is a link to 'gone.h5'") !=
+  CHECK(hash_file(folder.path()).error().message.find("is a directory") != std::string::npos);
+  fs::create_symlink("gone.h5", folder.path() / "link");
+  CHECK(hash_file(folder.path() / "link").error().message.find("is a link to 'gone.h5'") !=
         std::string::npos);
-  REQUIRE(::mkfifo((folder.path / "pipe").c_str(), 0600) == 0);
-  CHECK(hash_file(folder.path / "pipe").error().message.find("not a regular file") !=
+  REQUIRE(::mkfifo((folder.path() / "pipe").c_str(), 0600) == 0);
+  CHECK(hash_file(folder.path() / "pipe").error().message.find("not a regular file") !=
         std::string::npos);
 }
 
@@ -85,14 +77,14 @@ TEST_CASE("sources: an unchanged file is not read again, also by the next submis
   set_old_time(file);
   const auto first = hash_text("first");
   {
-    FileSourceIds ids(folder.path / "cache");
+    FileSourceIds ids(folder.path() / "cache");
     REQUIRE(ids.content_id(file).value() == first);
     REQUIRE(ids.save().ok());
   }
   // Other bytes, but the same size, time and inode: only a remembered id is still the first one.
   folder.write("obs", "other");
   set_old_time(file);
-  FileSourceIds ids(folder.path / "cache");
+  FileSourceIds ids(folder.path() / "cache");
   CHECK(ids.content_id(file).value() == first);
   folder.write("obs", "longer text");
   set_old_time(file);
@@ -102,7 +94,7 @@ TEST_CASE("sources: an unchanged file is not read again, also by the next submis
 TEST_CASE("sources: a file changed just now is not remembered") {
   const Folder folder;
   const fs::path file = folder.write("obs", "first");
-  FileSourceIds ids(folder.path / "cache");
+  FileSourceIds ids(folder.path() / "cache");
   REQUIRE(ids.content_id(file).value() == hash_text("first"));
   struct stat before {};
   REQUIRE(::stat(file.c_str(), &before) == 0);
@@ -117,17 +109,17 @@ TEST_CASE("sources: a damaged cache is ignored and rebuilt") {
   const fs::path file = folder.write("obs", "first");
   set_old_time(file);
   {
-    FileSourceIds ids(folder.path / "cache");
+    FileSourceIds ids(folder.path() / "cache");
     REQUIRE(ids.content_id(file).ok());
     REQUIRE(ids.save().ok());
   }
-  std::fstream cache(folder.path / "cache", std::ios::in | std::ios::out);
+  std::fstream cache(folder.path() / "cache", std::ios::in | std::ios::out);
   cache.seekp(-3, std::ios::end);
   cache << 'X';
   cache.close();
   folder.write("obs", "other");
   set_old_time(file);
-  FileSourceIds ids(folder.path / "cache");
+  FileSourceIds ids(folder.path() / "cache");
   CHECK(ids.content_id(file).value() == hash_text("other"));
   CHECK(ids.save().ok());
 }

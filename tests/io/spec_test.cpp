@@ -248,14 +248,14 @@ TEST_CASE("spec: a result's path is the item, encoded, cut and in buckets") {
   CHECK(p->saved_path(p->graph.object(p->find("one", ""), 0)) == "objects/one/x.h5");
 }
 
-TEST_CASE("spec: two hundred thousand items in two tasks are read and joined") {
+TEST_CASE("spec: thousands of items are joined through as many groups, not their product") {
   SpecFolder folder;
   const auto p = folder.read(task(R"(  a:
-    foreach: {i: {range: [0, 100000]}}
+    foreach: {i: {range: [0, 5000]}}
     run: a ${{ item.i }} ${{ out.x }}
     outputs: {x: {file: x}}
   b:
-    foreach: {i: {range: [0, 100000]}}
+    foreach: {i: {range: [0, 5000]}}
     run: b ${{ in.x }}
     inputs: {x: a.x}
   c:
@@ -263,5 +263,5 @@ TEST_CASE("spec: two hundred thousand items in two tasks are read and joined") {
     inputs: {x: a.x}
 )"));
   REQUIRE_MESSAGE(p, folder.printed);
-  CHECK(p->graph.group_count() == 100'001);
+  CHECK(p->graph.group_count() == 5'001);
 }

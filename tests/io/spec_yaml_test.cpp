@@ -160,13 +160,13 @@ TEST_CASE("spec_yaml: unquoted ${{ }} in a flow collection gets the remedy") {
   CHECK(Read("a: {{ n }}\n").printed().find("write \"${{ name }}\"") != std::string::npos);
 }
 
-TEST_CASE("spec_yaml: a hundred thousand items on one line are read") {
+TEST_CASE("spec_yaml: ten thousand items on one line are read") {
   std::string text = "a: [0";
-  for (int i = 1; i < 100'000; ++i) {
+  for (int i = 1; i < 10'000; ++i) {
     text += ", " + std::to_string(i);
   }
   const Read read(text + "]\n");
-  CHECK(read.at("a").count == 100'000);
+  CHECK(read.at("a").count == 10'000);
   CHECK(read.diagnostics.errors() == 0);
 }
 

@@ -2,11 +2,9 @@
 // it, its findings as text. One thread.
 #pragma once
 
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -16,30 +14,19 @@
 #include "io/pipeline.h"
 #include "io/sources.h"
 #include "io/spec.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sluice::test {
 
 class SpecFolder {
  public:
-  SpecFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "sluice-spec-XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-  }
-  ~SpecFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  SpecFolder(const SpecFolder&) = delete;
-  SpecFolder& operator=(const SpecFolder&) = delete;
-
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  [[nodiscard]] const std::filesystem::path& path() const { return folder_.path(); }
   void write(const std::string& name, const std::string& text) const {
-    std::filesystem::create_directories((path_ / name).parent_path());
-    std::ofstream(path_ / name, std::ios::binary) << text;
+    write_text(path() / name, text);
   }
   void write_program(const std::string& name, const std::string& text) const {
     write(name, text);
-    ::chmod((path_ / name).c_str(), 0755);
+    ::chmod((path() / name).c_str(), 0755);
   }
 
   // Reads `text` as the spec "p.yaml"; `printed` gets the findings, the folder shown as FOLDER.
@@ -48,12 +35,12 @@ class SpecFolder {
     write("p.yaml", text);
     io::Diagnostics diagnostics;
     io::FileSourceIds sources;
-    auto pipeline = io::read_pipeline({path_ / "p.yaml", std::move(set)}, sources, diagnostics);
+    auto pipeline = io::read_pipeline({path() / "p.yaml", std::move(set)}, sources, diagnostics);
     std::ostringstream out;
     diagnostics.print(out);
     printed = out.str();
-    replace_all(path_.string() + "/p.yaml", "p.yaml");
-    replace_all(path_.string(), "FOLDER");
+    replace_all(path().string() + "/p.yaml", "p.yaml");
+    replace_all(path().string(), "FOLDER");
     return pipeline;
   }
 
@@ -66,7 +53,7 @@ class SpecFolder {
       at += with.size();
     }
   }
-  std::filesystem::path path_;
+  TemporaryFolder folder_;
 };
 
 }  // namespace sluice::test
