@@ -109,15 +109,12 @@ void read_all(SpecReading& reading, const SpecOptions& options) {
   join_inputs(reading);
 }
 
-// Static keys look at files, so they come last; a task whose texts are wrong is left out.
+// Static keys look at files, so they come last.
 std::vector<std::vector<scheduler::Hash128>> all_keys(SpecReading& reading) {
   std::vector<std::vector<scheduler::Hash128>> keys;
-  const bool params_sound = reading.params.size() == reading.param_names.size();
+  keys.reserve(reading.tasks.size());
   for (SpecTask& task : reading.tasks) {
-    keys.emplace_back();
-    if (task.items_known && params_sound) {
-      keys.back() = static_keys(reading, task);
-    }
+    keys.push_back(static_keys(reading, task));
   }
   return keys;
 }

@@ -230,9 +230,13 @@ class CommandReader {
       return;
     }
     const std::string prefix(name.substr(0, name.find('_') + 1));
+    std::string hint = suggestion(member, known, "known here:", "$" + prefix);
+    if (hint.empty()) {
+      hint = "declare it, or write ${" + std::string(name) + ":-} if it may be unset";
+    }
     reading_.diagnostics.error(tree_.place(node, begin),
                                "the script reads '$" + std::string(name) + "', which nothing sets",
-                               suggestion(member, known, "known here:", "$" + prefix));
+                               hint);
   }
 
   [[nodiscard]] bool is_set_by_user(std::string_view name) const {
@@ -270,6 +274,7 @@ class CommandReader {
       allowed.paths = false;
       classify(reading_, &task_, child, parsed.parts, allowed);
       command_.environment.emplace_back(node.key, std::move(parsed.parts));
+      task_.environment_nodes.push_back(child);
     }
   }
 

@@ -27,6 +27,9 @@ class ForeachReader {
       read_product(foreach);
     }
     task_.items_known = reading_.diagnostics.errors() == errors_before;
+    if (!task_.items_known) {
+      task_.text.items.clear();
+    }
   }
 
  private:
@@ -55,13 +58,14 @@ class ForeachReader {
       values.push_back(read_values(child));
       check_distinct(child, values.back());
     }
-    if (task_.text.keys.empty()) {
+    if (tree_[foreach].count == 0) {
       reading_.diagnostics.error(tree_[foreach].mark,
                                  "foreach of task '" + task_.name + "' has no keys",
                                  "leave it out for a single instance");
-      return;
     }
-    multiply(foreach, values);
+    if (!task_.text.keys.empty()) {
+      multiply(foreach, values);
+    }
   }
 
   // The last key is the fastest.

@@ -49,8 +49,13 @@ class KeyMaker {
     common_ = common();
     std::vector<Hash128> keys;
     keys.reserve(task_.text.items.size());
-    for (uint32_t item = 0; item < task_.text.items.size() && !failed_; ++item) {
-      keys.push_back(key(item));
+    for (uint32_t item = 0; item < task_.text.items.size(); ++item) {
+      if (!failed_) {
+        keys.push_back(key(item));
+      } else {  // the other items' files are worth a look all the same
+        Serial ignored;
+        add_sources(ignored, Scope(reading_.params, task_.text, item));
+      }
     }
     if (missing_count_ > kMissingNamedMax) {
       reading_.diagnostics.error(task_.mark, "task '" + task_.name + "': " +
@@ -97,12 +102,16 @@ class KeyMaker {
       add_named_file(serial, command.words[i], actual, i == 0, item);
     }
     serial.number(command.environment.size());
-    for (const auto& [name, value] : command.environment) {
+    for (size_t i = 0; i < command.environment.size(); ++i) {
+      const auto& [name, value] = command.environment[i];
       serial.text(name);
-      add_template(serial, value, typed, task_.command_node, false);
+      add_template(serial, value, typed, task_.environment_nodes[i], false);
       add_named_file(serial, value, actual, false, item);
     }
     for (const uint32_t index : command.script_params) {
+      if (index >= reading_.params.size()) {
+        break;  // a param was refused
+      }
       serial.text(reading_.params[index].name);
       add_value(serial, reading_.params[index].typed);
     }
@@ -195,6 +204,10 @@ class KeyMaker {
   }
 
   std::optional<Value> evaluate(const TemplatePart& part, const Scope& scope, NodeIndex node) {
+    if (!has_values(scope, part)) {
+      failed_ = true;
+      return std::nullopt;
+    }
     auto result = scope.evaluate(part);
     if (auto* error = std::get_if<ExpressionError>(&result)) {
       fail(node, part.offset + error->offset, error->text, error->hint);

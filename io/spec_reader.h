@@ -59,6 +59,7 @@ struct SpecTask {
   std::vector<std::vector<JoinGroup>> groups;  // by input; empty for sources
   TaskTemplates templates;
   std::vector<NodeIndex> word_nodes;  // parallel to templates.command.words
+  std::vector<NodeIndex> environment_nodes;
   NodeIndex command_node = kNoNode;
   std::vector<std::pair<std::string, scheduler::Hash128>> uses;
   scheduler::Request request;
@@ -129,7 +130,10 @@ void read_command(SpecReading& reading, SpecTask& task);        // run or sh, en
 void check_output_names(SpecReading& reading, const SpecTask& task);
 void join_inputs(SpecReading& reading);
 void read_uses(SpecReading& reading, SpecTask& task);
-// One static key per item; looks at every source file and every word that names a file.
+// One static key per item; looks at every source file and every word that names a file. Of no use
+// when there was an error before: then only the files matter.
 [[nodiscard]] std::vector<scheduler::Hash128> static_keys(SpecReading& reading, SpecTask& task);
+// Every name of the part has a value; one that has none was reported where it stands.
+[[nodiscard]] bool has_values(const Scope& scope, const TemplatePart& part);
 
 }  // namespace sluice::io

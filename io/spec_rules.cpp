@@ -2,7 +2,6 @@
 // on_failure.
 #include <algorithm>
 
-#include "io/numbers.h"
 #include "io/spec_reader.h"
 #include "io/spec_schema.h"
 #include "io/spec_values.h"
@@ -135,20 +134,13 @@ class RulesReader {
     const auto amount = std::get<scheduler::Amount>(parsed);
     if (amount > limit->total) {
       report_value(reading_, node,
-                   of_task(key) + " asks for " + *text + " of " + amount_text(limit->total) +
+                   of_task(key) + " asks for " + *text + " of " + print_amount(limit->total) +
                        " in all: it could never start",
                    "ask for less, or raise the number under 'limits'");
       return;
     }
     task_.request.limits.push_back(
         {scheduler::LimitId(static_cast<size_t>(limit - reading_.limits.begin())), amount});
-  }
-
-  static std::string amount_text(scheduler::Amount amount) {
-    if (amount % scheduler::kAmountUnit == 0) {
-      return std::to_string(amount / scheduler::kAmountUnit);
-    }
-    return print_float(static_cast<double>(amount) / static_cast<double>(scheduler::kAmountUnit));
   }
 
   void read_retry(NodeIndex node) {

@@ -137,10 +137,15 @@ std::string belongs_elsewhere(Level level, std::string_view key) {
 
 std::string known_keys_hint(Level level, std::string_view key, std::span<const std::string> more) {
   std::vector<std::string> known(more.begin(), more.end());
+  std::vector<std::string> later;
   for (const KeyRule& rule : kRules) {
-    if (rule.level == level && rule.supported) {
-      known.emplace_back(rule.key);
+    if (rule.level == level) {
+      (rule.supported ? known : later).emplace_back(rule.key);
     }
+  }
+  const std::string near_later = did_you_mean(key, later);
+  if (did_you_mean(key, known).empty() && !near_later.empty()) {
+    return "did you mean '" + near_later + "'? It is not supported yet";
   }
   return suggestion(key, known, "the keys of " + std::string(level_title(level)) + " are");
 }
@@ -163,7 +168,7 @@ void check_keys(const YamlTree& tree, NodeIndex map, Level level, const std::str
   for (const NodeIndex child : tree.children(map)) {
     const YamlNode& node = tree[child];
     const KeyRule* rule = find_rule(level, node.key);
-    const bool note = node.key.rfind("x-", 0) == 0;
+    const bool note = node.key.rfind("x-", 0) == 0 || node.key == kMergeKey;
     if (note || (rule != nullptr && rule->supported) ||
         std::find(more.begin(), more.end(), node.key) != more.end()) {
       continue;

@@ -205,12 +205,6 @@ class PartClassifier {
   const Expression::Name* name_ = nullptr;
 };
 
-bool has_values(const Scope& scope, const TemplatePart& part) {
-  const auto& names = part.expression.front().names();
-  return std::all_of(names.begin(), names.end(),
-                     [&](const Expression::Name& name) { return scope.find(name) != nullptr; });
-}
-
 }  // namespace
 
 void classify(SpecReading& reading, const SpecTask* task, NodeIndex node, Template& parts,
@@ -220,6 +214,12 @@ void classify(SpecReading& reading, const SpecTask* task, NodeIndex node, Templa
       PartClassifier(reading, task, node, part, allowed).run();
     }
   }
+}
+
+bool has_values(const Scope& scope, const TemplatePart& part) {
+  const auto& names = part.expression.front().names();
+  return std::all_of(names.begin(), names.end(),
+                     [&](const Expression::Name& name) { return scope.find(name) != nullptr; });
 }
 
 void report(SpecReading& reading, NodeIndex node, const std::vector<ExpressionError>& errors) {
@@ -337,7 +337,7 @@ bool check_name(SpecReading& reading, const YamlNode& node, const std::string& w
   if (is_name(node.key)) {
     return true;
   }
-  if (node.key.rfind("x-", 0) != 0) {
+  if (node.key.rfind("x-", 0) != 0 && node.key != kMergeKey) {
     reading.diagnostics.error(node.key_mark,
                               "'" + node.key + "' cannot be the name of " + what +
                                   ": a letter, then letters, digits and _ are allowed");

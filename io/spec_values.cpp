@@ -20,6 +20,7 @@ constexpr int64_t kMillisecondNs = 1'000'000;
 constexpr int64_t kSecondNs = 1000 * kMillisecondNs;
 constexpr size_t kRangeItemsMax = 10'000'000;
 constexpr int kDecimalDigitsMax = 12;
+constexpr int kAmountDigits = 4;  // of kAmountUnit
 
 bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
@@ -210,7 +211,6 @@ ParsedValue<int64_t> parse_memory(std::string_view text) {
 
 ParsedValue<Amount> parse_amount(std::string_view text) {
   std::optional<Decimal> decimal = parse_decimal(text);
-  constexpr int kAmountDigits = 4;  // kAmountUnit
   if (!decimal || decimal->digits > kAmountDigits || decimal->value <= 0 ||
       !rescale(*decimal, kAmountDigits)) {
     return ValueError{quote(text) +
@@ -298,6 +298,15 @@ std::string print_memory(int64_t bytes) {
     }
   }
   return std::to_string(bytes) + "B";
+}
+
+std::string print_amount(Amount amount) {
+  if (amount % scheduler::kAmountUnit == 0) {
+    return std::to_string(amount / scheduler::kAmountUnit);
+  }
+  std::string text = print_decimal({amount, kAmountDigits});
+  text.erase(text.find_last_not_of('0') + 1);
+  return text;
 }
 
 }  // namespace sluice::io

@@ -32,8 +32,9 @@ using ParsedValue = std::variant<T, ValueError>;
                                                                 std::string_view step);
 // [a-zA-Z][a-zA-Z0-9_]*: tasks, inputs, outputs, params, foreach keys, limits.
 [[nodiscard]] bool is_name(std::string_view text);
-// Names that pass between people and files: "90s" for 90 s, "1h30m".
+// Back to text that reads back the same: "1h30m", "8GiB", "0.25".
 [[nodiscard]] std::string print_duration(scheduler::Duration duration);
 [[nodiscard]] std::string print_memory(int64_t bytes);
+[[nodiscard]] std::string print_amount(scheduler::Amount amount);
 
 }  // namespace sluice::io

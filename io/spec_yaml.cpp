@@ -323,7 +323,7 @@ class YamlBuilder final : public YAML::EventHandler {
       diagnostics_.error(node.mark, "a key must be a text, found a list or a map",
                          braces ? "to insert a value write \"${{ name }}\", in quotes" : "");
       parent.key = "";
-    } else if (node.text == "<<") {
+    } else if (node.text == kMergeKey) {
       refuse_anchors_at(node.mark);
     } else if (const auto [first, fresh] = parent.keys.emplace(node.text, node.mark); !fresh) {
       diagnostics_.error(node.mark,

@@ -17,6 +17,7 @@ namespace sluice::io {
 
 using NodeIndex = uint32_t;
 constexpr NodeIndex kNoNode = UINT32_MAX;
+constexpr std::string_view kMergeKey = "<<";  // refused by the reader; nobody needs to say more
 
 struct YamlNode {
   enum class Kind : uint8_t { kScalar, kList, kMap };

@@ -96,4 +96,6 @@ TEST_CASE("spec_values: durations and memory print in units that read back") {
   CHECK(print_duration({90'000'000'000}) == "1m30s");
   CHECK(print_memory(int64_t{8} << 30U) == "8GiB");
   CHECK(print_memory(1500) == "1500B");
+  CHECK(print_amount(5 * scheduler::kAmountUnit) == "5");
+  CHECK(print_amount(scheduler::kAmountUnit / 4) == "0.25");
 }
