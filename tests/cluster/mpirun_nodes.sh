@@ -19,5 +19,5 @@ fi
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 # oob: its daemons; btl: messages of ranks.
 node_exec "${names[0]}" mpirun --host "$hosts" --oversubscribe --bind-to none \
-  --mca plm rsh --mca plm_rsh_agent "$nodes_here/node_rsh.sh" --mca plm_rsh_no_tree_spawn 1 \
+  --mca plm rsh --mca plm_rsh_agent "${nodes_here:?}/node_rsh.sh" --mca plm_rsh_no_tree_spawn 1 \
   --mca oob_tcp_if_include eth0 --mca btl_tcp_if_include eth0 -x NODES_DIR "$@"

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Several nodes on one machine, for tests. Sourced by bash; needs root, util-linux and iproute2.
 #
 #   . "$(dirname "$0")/nodes.sh"
