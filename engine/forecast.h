@@ -1,7 +1,7 @@
 // What a run would do now: the core itself is asked, fed with the journal's facts and given no
 // worker. What it marks done is up to date, what demands its inputs will run, what waits for
 // unknown content may run. `plan` and `why` show it, and a run does exactly that, because it is the
-// same code. One thread. Test: tests/engine/forecast_test.cpp
+// same code. One thread. Test: tests/engine/scheduler_rank_test.cpp
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,7 @@
 //   place, then `done` after_sync(action)     runs on the control thread once everything appended
 //   so far is on disk
 //
-// Owner: rank 0's control thread. Test: tests/engine/record_keeper_test.cpp
+// Owner: rank 0's control thread. Test: tests/engine/scheduler_rank_test.cpp
 #pragma once
 
 #include <cstdint>

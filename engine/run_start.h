@@ -1,5 +1,5 @@
 // What rank 0 does between a checked pipeline and its first decision: run directory, lease, journal
-// of this epoch, facts of the earlier ones, trace. Test: tests/engine/run_start_test.cpp,
+// of this epoch, facts of the earlier ones, trace. Test: tests/engine/scheduler_rank_test.cpp,
 // tests/e2e/
 #pragma once
 

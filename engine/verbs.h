@@ -1,6 +1,6 @@
 // The verbs that only read (and `stop`, which leaves a request): each returns its exit code, prints
 // results on stdout and complaints on stderr. They work from the journal and the lease, so they are
-// true after any kill. Test: tests/engine/verbs_test.cpp, tests/e2e/
+// true after any kill. Test: tests/e2e/basics.sh
 #pragma once
 
 #include <string>

@@ -4,7 +4,7 @@
 //
 // Everything here runs on the rank's control thread; what may block is posted to the I/O thread,
 // which alone touches the store. Peers fetch objects from each other in chunks (worker_fetch.h).
-// Test: tests/engine/worker_rank_test.cpp, tests/e2e/
+// Test: tests/e2e/basics.sh, tests/e2e/programs.sh, tests/e2e/mpi.sh
 #pragma once
 
 #include <cstdint>

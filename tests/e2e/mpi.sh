@@ -34,6 +34,7 @@ check_says "three ranks: says so" "nothing to do"
 check "three ranks: the replay gives the digest" "$sluice" replay three.run
 check "mpirun's own binding is undone: two ranks see all cores" \
   timeout 120 mpirun -n 2 "$sluice" run p.yaml --run-dir bound.run
+check_says "mpirun's own binding is undone: the worker has them" "1 worker, 1 node, $(nproc) core"
 check_status "a mistake under mpirun: exit 2, said once" 2 \
   eval 'sed "s/foreach/forech/" p.yaml >bad.yaml; ranks 3 run bad.yaml'
 check_equal "a mistake under mpirun: printed once" "$(grep -c "error: .*forech" "$scratch/output")" 1

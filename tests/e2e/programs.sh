@@ -123,3 +123,21 @@ check "environment: threads match the request" grep -qx "OMP_NUM_THREADS=1" $res
 check "environment: env: is there" grep -qx "MINE=1 2" $results/all
 check_equal "environment: text arrives as typed" "$(cat $results/who)" "a b's"
 check_equal "environment: stdin is empty" "$(cat $results/stdin)" 0
+
+# -- a request that no worker can meet ------------------------------------------------------------
+cat >large.yaml <<YAML
+sluice: 1
+name: large
+tasks:
+  large:
+    sh: echo never >"\$OUT_x"
+    outputs: {x: {file: x}}
+    resources: {cpus: 4096}
+  small:
+    sh: echo fine >"\$OUT_y"
+    outputs: {y: {file: y}}
+YAML
+check_status "too large: the run ends with 4, not never" 4 timeout 60 "$sluice" run large.yaml
+check_says "too large: names task, request and the largest worker" \
+  "task 'large' .* asks for 4096 cpus .*the largest has [0-9]+ cpus"
+check "too large: the other work is done" grep -q fine large.run/results/small/y
