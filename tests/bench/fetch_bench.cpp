@@ -56,19 +56,19 @@ constexpr int kRounds = 5;
   std::_Exit(1);
 }
 
-// A file in node memory that is gone with this object.
+// A file in node memory that has no name, so that nothing stays behind a killed benchmark.
 class NodeFile {
  public:
   explicit NodeFile(int rank)
       : path_("/dev/shm/sluice-bench." + std::to_string(::getpid()) + "." + std::to_string(rank)) {
     reopen();
   }
-  ~NodeFile() { close(); }
+  ~NodeFile() { ::close(fd_); }
   NodeFile(const NodeFile&) = delete;
   NodeFile& operator=(const NodeFile&) = delete;
 
   void make_fresh() {
-    close();
+    ::close(fd_);
     reopen();
   }
   void read(std::byte* bytes, size_t size, size_t offset) const {
@@ -86,9 +86,6 @@ class NodeFile {
   void reopen() {
     fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd_ < 0) fail("open of " + path_);
-  }
-  void close() const {
-    ::close(fd_);
     ::unlink(path_.c_str());
   }
   std::string path_;
