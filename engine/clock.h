@@ -1,6 +1,6 @@
 // The one place where engine reads a clock: monotonic time since this process's start of the run,
-// and wall-clock milliseconds for people and the journal. Any thread. Test: through its users (time
-// is an argument everywhere else)
+// and wall-clock milliseconds for people and the journal; time is an argument everywhere else. Any
+// thread. Test: tests/engine/scheduler_rank_test.cpp
 #pragma once
 
 #include <chrono>

@@ -44,15 +44,22 @@ struct RecordKeeper::Side {
     return status;
   }
 
-  // The record says what will be where; only then may the file appear in its place.
-  Status commit(const io::record::Durable& durable) {
-    Status status = journal.append(durable);
+  // Records say what will be where; only when they are on disk may the files appear in place.
+  std::vector<Status> commit(const std::vector<Commit>& batch) {
+    Status status = Done{};
+    for (const Commit& one : batch) {
+      if (status) status = journal.append(one.durable);
+    }
     if (status) status = journal.sync();
-    if (!status) return status;
+    std::vector<Status> out(batch.size(), status);
+    if (!status) return out;
     SLUICE_FAULT_POINT("publish.journalled");
-    status = files.rename(directory.path / durable.temporary, directory.path / durable.path);
-    SLUICE_FAULT_POINT("publish.renamed");
-    return status;
+    for (size_t i = 0; i < batch.size(); ++i) {
+      const io::record::Durable& durable = batch[i].durable;
+      out[i] = files.rename(directory.path / durable.temporary, directory.path / durable.path);
+      SLUICE_FAULT_POINT("publish.renamed");
+    }
+    return out;
   }
 };
 
@@ -85,8 +92,23 @@ void RecordKeeper::append(io::Record record) {
 }
 
 void RecordKeeper::commit(io::record::Durable durable, std::function<void(Status)> done) {
-  post([durable = std::move(durable)](Side& side) { return side.commit(durable); },
-       std::move(done));
+  commits_.push_back({std::move(durable), std::move(done)});
+  post_commits();
+}
+
+void RecordKeeper::post_commits() {
+  if (commits_posted_ || commits_.empty()) return;
+  commits_posted_ = true;
+  auto batch = std::make_shared<std::vector<Commit>>(std::move(commits_));
+  commits_.clear();
+  io_.post([this, side = side_, batch]() -> IoThread::Completion {
+    auto statuses = std::make_shared<std::vector<Status>>(side->commit(*batch));
+    return [this, batch, statuses] {
+      commits_posted_ = false;
+      for (size_t i = 0; i < batch->size(); ++i) (*batch)[i].done((*statuses)[i]);
+      post_commits();
+    };
+  });
 }
 
 void RecordKeeper::publish_value(const std::filesystem::path& relative, std::string text) {

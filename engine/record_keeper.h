@@ -67,6 +67,11 @@ class RecordKeeper {
 
  private:
   struct Side;  // what only the I/O thread touches
+  struct Commit {
+    io::record::Durable durable;
+    std::function<void(Status)> done;
+  };
+  void post_commits();
   void post(std::function<Status(Side&)> job, std::function<void(Status)> done);
 
   std::shared_ptr<Side> side_;
@@ -75,6 +80,8 @@ class RecordKeeper {
   scheduler::Instant next_tick_;
   std::deque<std::function<void()>> waiting_for_sync_;
   bool sync_posted_ = false;
+  std::vector<Commit> commits_;  // wait for the batch before them: one sync serves a whole batch
+  bool commits_posted_ = false;
   uint64_t ticks_ = 0;
   IoThread io_{"sluice-records"};  // last: it ends before what its jobs use
 };

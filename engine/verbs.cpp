@@ -18,6 +18,7 @@
 #include "io/log_pack.h"
 #include "io/sources.h"
 #include "io/spec.h"
+#include "io/spec_describe.h"
 
 #ifndef SLUICE_VERSION
 #define SLUICE_VERSION "unknown"
@@ -63,17 +64,6 @@ bool matches(const std::string& target, const std::string& task, const std::stri
   return target == task + "[" + item + "]";
 }
 
-std::string join_text(const io::Pipeline& pipeline, const io::TaskInput& in) {
-  if (in.join == io::JoinKind::kSource) return "file " + in.source_path;
-  const scheduler::TaskSpec& producer = pipeline.graph.task(in.producer);
-  std::string text = producer.name + "." + producer.outputs[in.output].name;
-  if (in.join == io::JoinKind::kOneToOne) return text + ", one-to-one";
-  if (in.join == io::JoinKind::kBroadcast) return text + ", broadcast";
-  text += ", gather over [";
-  for (size_t i = 0; i < in.over.size(); ++i) text += (i == 0 ? "" : ", ") + in.over[i];
-  return text + "]";
-}
-
 int no_run(const RunDirectory& directory) {
   return complain(
       "no run in " + directory.path.string() + ": no journal is there; start one with 'sluice run'",
@@ -91,8 +81,7 @@ int check_pipeline(const Options& options) {
   io::Diagnostics diagnostics;
   const auto pipeline = read_quietly(options, diagnostics);
   if (!pipeline) return kUsage;
-  std::cout << pipeline->name << ": " << pipeline->graph.task_count() << " tasks, "
-            << pipeline->graph.instance_count() << " instances, no mistakes found\n";
+  std::cout << pipeline->name << ": " << io::count_text(*pipeline) << ", no mistakes found\n";
   return kDone;
 }
 
@@ -102,6 +91,7 @@ int plan_pipeline(const Options& options) {
   if (!pipeline) return kUsage;
   const auto forecast = make_forecast(*pipeline, options.directory());
   if (!forecast) return complain(forecast.error().message, kEnvironmentUnusable);
+  const std::vector<io::TaskDescription> descriptions = io::describe(*pipeline);
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   for (size_t t = 0; t < pipeline->graph.task_count(); ++t) {
     const scheduler::TaskSpec& task = pipeline->graph.task(TaskId(t));
@@ -125,8 +115,8 @@ int plan_pipeline(const Options& options) {
     std::cout << "\n";
     for (const auto& [reason, count] : reasons)
       std::cout << "    " << count << " × " << reason << "\n";
-    for (const io::TaskInput& in : pipeline->tasks[t].inputs) {
-      std::cout << "    " << in.name << ": " << join_text(*pipeline, in) << "\n";
+    for (const io::InputDescription& in : descriptions[t].inputs) {
+      std::cout << "    " << in.name << ": " << in.source << ", " << in.join << "\n";
     }
     for (uint32_t i = 0; options.verbose && i < task.instance_count; ++i) {
       const InstanceId instance = pipeline->graph.instance(TaskId(t), i);

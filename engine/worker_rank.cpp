@@ -239,20 +239,29 @@ void WorkerRank::fetch_durable(ObjectId object) {
 }
 
 void WorkerRank::stage(AttemptId id) {
+  // Paths that are known here; "" is in the store, which only the I/O thread may ask.
+  std::vector<std::string> known;
+  for (const io::InputSpec& in : attempts_.at(id)->start.spec.inputs) {
+    for (const io::InputFile& file : in.files) {
+      const auto in_place = durable_.find(file.object);
+      if (!file.object.valid()) {
+        known.push_back(file.source_path);
+      } else {
+        known.push_back(in_place == durable_.end() ? "" : in_place->second);
+      }
+    }
+  }
   io_.post([this, store = store_, id, attempt = attempts_.at(id),
-            durable = durable_]() -> IoThread::Completion {
+            known = std::move(known)]() -> IoThread::Completion {
     const io::AttemptSpec& spec = attempt->start.spec;
-    std::vector<std::string> paths;
+    std::vector<std::string> paths = known;
+    size_t at = 0;
     for (const io::InputSpec& in : spec.inputs) {
       for (const io::InputFile& file : in.files) {
-        const auto in_place = durable.find(file.object);
-        if (!file.object.valid()) {
-          paths.push_back(file.source_path);
-        } else if (store->holds(file.object)) {
-          paths.push_back(store->object_path(file.object));
-        } else {
-          paths.push_back(in_place == durable.end() ? "" : in_place->second);
+        if (file.object.valid() && store->holds(file.object)) {
+          paths[at] = store->object_path(file.object);
         }
+        ++at;
       }
     }
     auto staged = std::make_shared<Expected<io::StagedAttempt>>(store->stage(id, spec, paths));
