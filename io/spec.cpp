@@ -61,6 +61,10 @@ void declare_tasks(SpecReading& reading) {
   if (!expect_map(reading, tasks, "'tasks'", "tasks: {hello: {run: echo hello}}")) {
     return;
   }
+  if (reading.tree[tasks].count == 0) {
+    reading.diagnostics.error(reading.tree[tasks].mark, "the spec has no tasks",
+                              "write tasks: {hello: {run: echo hello}}");
+  }
   for (const NodeIndex child : reading.tree.children(tasks)) {
     const YamlNode& node = reading.tree[child];
     if (!check_name(reading, node, "a task") ||

@@ -99,14 +99,14 @@ class KeyMaker {
     serial.number(command.words.size());
     for (size_t i = 0; i < command.words.size(); ++i) {
       add_template(serial, command.words[i], typed, task_.word_nodes[i], true);
-      add_named_file(serial, command.words[i], actual, i == 0, item);
+      add_named_file(serial, command.words[i], actual, i, item);
     }
     serial.number(command.environment.size());
     for (size_t i = 0; i < command.environment.size(); ++i) {
       const auto& [name, value] = command.environment[i];
       serial.text(name);
       add_template(serial, value, typed, task_.environment_nodes[i], false);
-      add_named_file(serial, value, actual, false, item);
+      add_named_file(serial, value, actual, std::nullopt, item);
     }
     for (const uint32_t index : command.script_params) {
       if (index >= reading_.params.size()) {
@@ -223,11 +223,32 @@ class KeyMaker {
     failed_ = true;
   }
 
-  // The content of a file that a word names, when the word means a file of the pipeline folder.
-  void add_named_file(Serial& serial, const Template& parts, const Scope& scope, bool is_program,
-                      uint32_t item) {
-    std::string text;
+  // The content of a file that a text names, when it means a file of the pipeline folder. `word`:
+  // which word of the command it is, if any.
+  void add_named_file(Serial& serial, const Template& parts, const Scope& scope,
+                      std::optional<size_t> word, uint32_t item) {
     size_t folder_at = std::string::npos;
+    const std::optional<std::string> text = known_text(parts, scope, folder_at);
+    if (!text) {
+      return;
+    }
+    if (word == 0U && is_folder_program(*text)) {
+      check_program(*text);
+      add_file(serial, in_folder(reading_.folder, *text));
+    } else if (folder_at != std::string::npos) {
+      add_file(serial, std::filesystem::path(text->substr(folder_at)).lexically_normal());
+    } else if (text->rfind(reading_.folder.string() + "/", 0) == 0) {
+      add_file(serial, std::filesystem::path(*text).lexically_normal());
+    } else if (word && item == 0 && !text->empty() && text->front() != '/') {
+      warn_of_relative(*text, *word);
+    }
+  }
+
+  // The text of a template, when all of it is known now; and where the pipeline folder stands in
+  // it.
+  std::optional<std::string> known_text(const Template& parts, const Scope& scope,
+                                        size_t& folder_at) const {
+    std::string text;
     for (const TemplatePart& part : parts) {
       if (part.use == Use::kFolder) {
         folder_at = text.size();
@@ -238,23 +259,14 @@ class KeyMaker {
         const auto result = scope.evaluate(part);
         const auto* value = std::get_if<Value>(&result);
         if (value == nullptr || value->kind == Value::Kind::kList) {
-          return;
+          return std::nullopt;
         }
         text += value->text;
       } else {
-        return;  // a path of the attempt
+        return std::nullopt;  // a path of the attempt
       }
     }
-    if (is_program && is_folder_program(text)) {
-      check_program(text);
-      add_file(serial, in_folder(reading_.folder, text));
-    } else if (folder_at != std::string::npos) {
-      add_file(serial, std::filesystem::path(text.substr(folder_at)).lexically_normal());
-    } else if (text.rfind(reading_.folder.string() + "/", 0) == 0) {
-      add_file(serial, std::filesystem::path(text).lexically_normal());
-    } else if (item == 0 && !text.empty() && text[0] != '/') {
-      warn_of_relative(text, parts);
-    }
+    return text;
   }
 
   void add_file(Serial& serial, const std::filesystem::path& path) {
@@ -287,29 +299,27 @@ class KeyMaker {
   }
 
   // Programs start in an empty directory, where this word names nothing.
-  void warn_of_relative(const std::string& text, const Template& parts) {
+  void warn_of_relative(const std::string& text, size_t word) {
+    const Template& parts = task_.templates.command.words[word];
     const bool plain = std::all_of(parts.begin(), parts.end(),
                                    [](const TemplatePart& part) { return part.use == Use::kText; });
     std::error_code ignored;
-    const std::filesystem::path path = in_folder(reading_.folder, text);
-    if (!plain || !std::filesystem::is_regular_file(path, ignored)) {
+    if (!plain || !std::filesystem::is_regular_file(in_folder(reading_.folder, text), ignored)) {
       return;
     }
-    const size_t word = static_cast<size_t>(&parts - task_.templates.command.words.data());
-    const bool in_command = word < task_.templates.command.words.size();
-    const Mark mark = in_command ? reading_.tree.place(task_.word_nodes[word],
-                                                       list_word(word) ? 0 : parts[0].offset)
-                                 : reading_.tree[task_.node].mark;
-    reading_.diagnostics.warning(
-        mark,
-        "task '" + task_.name + "': '" + text +
-            "' is a file of the pipeline folder, but programs start in a "
-            "directory of their own",
-        "write ${{ dir }}/" + text + ", or make it an input: {file: " + text + "}");
-  }
-
-  [[nodiscard]] bool list_word(size_t word) const {
-    return task_.word_nodes[word] != task_.command_node;
+    // In a list of words the word begins where its node does.
+    const bool in_list = task_.word_nodes[word] != task_.command_node;
+    const Mark mark = reading_.tree.place(task_.word_nodes[word], in_list ? 0 : parts[0].offset);
+    const std::string is_file =
+        "task '" + task_.name + "': '" + text + "' is a file of the pipeline folder, but ";
+    if (word == 0) {
+      reading_.diagnostics.warning(mark, is_file + "a program without '/' is looked up in PATH",
+                                   "write ./" + text);
+    } else {
+      reading_.diagnostics.warning(
+          mark, is_file + "programs start in a directory of their own",
+          "write ${{ dir }}/" + text + ", or make it an input: {file: " + text + "}");
+    }
   }
 
   void add_sources(Serial& serial, const Scope& scope) {

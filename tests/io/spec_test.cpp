@@ -2,7 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
+#include <cstdlib>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -218,6 +219,44 @@ tasks:
   CHECK_FALSE(folder.read(spec, {{"m", "2"}}));
   CHECK(folder.printed.find("'2' has no unit of memory (from '${{ params.m }}')") !=
         std::string::npos);
+}
+
+TEST_CASE("spec: a damaged spec is refused or read, never a crash") {
+  const char* given = std::getenv("SLUICE_SEED");
+  const unsigned long seed = given != nullptr ? std::stoul(given) : 20260101;
+  MESSAGE("SLUICE_SEED=" << seed);
+  std::mt19937_64 random(seed);
+  const std::string bits = "{}[]:,#&*!|>'\"%@`- \n\t$x1.~?\\";
+  SpecFolder folder;
+  const char* rounds = std::getenv("SLUICE_ROUNDS");
+  for (int round = rounds != nullptr ? std::stoi(rounds) : 150; round > 0; --round) {
+    std::string text = kPlate;
+    for (uint64_t edits = 1 + random() % 4; edits > 0; --edits) {
+      const size_t at = random() % text.size();
+      switch (random() % 4) {
+        case 0:
+          text.erase(at, 1 + random() % 8);
+          break;
+        case 1:
+          text.insert(at, 1, bits[random() % bits.size()]);
+          break;
+        case 2:
+          text[at] = bits[random() % bits.size()];
+          break;
+        default:
+          text.insert(at, text.substr(random() % text.size(), random() % 40));
+      }
+    }
+    const auto p = folder.read(text);
+    const bool refused = folder.printed.find(" error") != std::string::npos;
+    CHECK_MESSAGE(refused != p.has_value(), text);
+    for (uint32_t i = 0; p && i < p->graph.instance_count(); ++i) {
+      static const std::string kValue = "1";
+      const auto spec = p->render(InstanceId(i),
+                                  [](scheduler::ObjectId) -> const std::string& { return kValue; });
+      CHECK((spec.ok() || !spec.error().message.empty()));
+    }
+  }
 }
 
 TEST_CASE("spec: a result's path is the item, encoded, cut and in buckets") {
