@@ -31,6 +31,15 @@ Mail read_mail(const RunDirectory& directory) {
 
 }  // namespace
 
+void remove_temporaries(const RunDirectory& directory) {
+  std::error_code ignored;
+  for (const auto& folder : {directory.results_temporary(), directory.objects() / ".tmp"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+      std::filesystem::remove_all(entry.path(), ignored);
+    }
+  }
+}
+
 struct RecordKeeper::Side {
   io::Files& files;
   RunDirectory directory;
@@ -192,6 +201,7 @@ void RecordKeeper::close(io::record::End end, std::function<void(Status)> done) 
       [end = std::move(end)](Side& side) {
         Status status = side.journal.append(end);
         if (status) status = side.journal.sync();
+        remove_temporaries(side.directory);  // a worker may have died between saving and its report
         const Status released = side.lease.release();
         return status ? released : status;
       },

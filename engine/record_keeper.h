@@ -35,6 +35,10 @@ struct Mail {
   std::vector<uint32_t> lost_ranks;  // guards' reports
 };
 
+// Removes what was saved and can never be renamed into place any more. Only while the lease is held
+// and no commit is open.
+void remove_temporaries(const RunDirectory& directory);
+
 class RecordKeeper {
  public:
   struct Callbacks {
@@ -58,7 +62,8 @@ class RecordKeeper {
   // latest.
   void tick(scheduler::Instant now);
   [[nodiscard]] scheduler::Instant next_deadline() const { return next_tick_; }
-  // Appends `end`, syncs, releases the lease; `done` runs on the control thread.
+  // Appends `end`, syncs, removes the temporaries, releases the lease; `done` runs on the control
+  // thread.
   void close(io::record::End end, std::function<void(Status)> done);
 
   [[nodiscard]] int fd() const { return io_.fd(); }

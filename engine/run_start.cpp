@@ -42,17 +42,6 @@ Status make_folders(const RunDirectory& directory) {
   return Done{};
 }
 
-// What attempts of earlier submissions left half written: they can never be renamed into place any
-// more.
-void remove_stale_temporaries(const RunDirectory& directory) {
-  std::error_code ignored;
-  for (const auto& folder : {directory.results_temporary(), directory.objects() / ".tmp"}) {
-    for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-      std::filesystem::remove_all(entry.path(), ignored);
-    }
-  }
-}
-
 }  // namespace
 
 Expected<RunStart> start_run(const io::Pipeline& pipeline, const RunDirectory& directory,
@@ -80,7 +69,7 @@ Expected<RunStart> start_run(const io::Pipeline& pipeline, const RunDirectory& d
   start.durable_paths = std::move(known.durable_paths);
   for (const std::string& path : known.orphans)
     (void)io::real_files().remove(directory.path / path);
-  remove_stale_temporaries(directory);
+  remove_temporaries(directory);
 
   start.run_uuid = journal->run_uuid;
   if (start.run_uuid.empty()) {
