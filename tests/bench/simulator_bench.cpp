@@ -55,7 +55,9 @@ void measure(uint32_t count) {
   const scheduler::Graph graph = make_graph(count);
   engine::SimulationOptions options;
   options.check_every = 0;
-  options.workers.assign(kWorkers, {{kCores, 0}});
+  engine::WorkerPlan worker;
+  worker.resources = {kCores, 0};
+  options.workers.assign(kWorkers, worker);
   engine::SimulatedRunDirectory directory;
   const engine::SimulationResult result = engine::simulate(graph, options, directory);
   const double seconds = cpu_seconds() - start;
