@@ -1,6 +1,7 @@
 #include "scheduler/agent.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "scheduler/check.h"
@@ -58,6 +59,8 @@ struct Agent::State {
   Slots slots;
   std::map<AttemptId, Attempt> attempts;
   std::vector<AttemptId> queue;  // queued attempts in order of arrival
+  bool may_launch = false;       // cores became free, or the queue has changed
+  std::set<std::pair<Instant, AttemptId>> deadlines;
   std::map<ObjectId, Holding> objects;
   // Durable files of the run directory, used in place: they are looked up, never held.
   std::map<ObjectId, std::vector<Waiter>> in_place;
@@ -98,6 +101,8 @@ struct Agent::State {
   void stage_if_complete(AttemptId id, Attempt& attempt);
   void launch_what_fits();
   void launch(AttemptId id, Attempt& attempt, std::vector<int32_t> cores);
+  void free_slot(AttemptId id);
+  void set_deadline(AttemptId id, Attempt& attempt, Instant at);
   void forget(AttemptId id, bool failed);
   void give_back(AttemptId id, ObjectId missing);
   void fail(AttemptId id, event::AttemptFailed failure);
@@ -316,6 +321,7 @@ void Agent::State::apply(const input::Staged& in) {
   Attempt* attempt = find(in.attempt);
   if (attempt == nullptr || attempt->stage != Stage::kStaging) return;
   attempt->stage = Stage::kStaged;
+  may_launch = true;
 }
 
 void Agent::State::apply(const input::StageFailed& in) {
@@ -330,26 +336,25 @@ void Agent::State::apply(const input::StageFailed& in) {
 // In order of arrival. One that is staged and does not fit holds up the later ones, so that a wide
 // attempt is not starved by narrow ones; one that still waits for its inputs does not.
 void Agent::State::launch_what_fits() {
-  if (leaving) return;
-  size_t kept = 0;
-  bool blocked = false;
-  for (const AttemptId id : queue) {
+  if (leaving || !may_launch) return;
+  may_launch = false;
+  for (size_t next = 0; next < queue.size();) {
+    const AttemptId id = queue[next];
     Attempt& attempt = attempts.at(id);
-    if (!blocked && attempt.stage == Stage::kStaged) {
-      if (auto cores = slots.take(id, attempt.start.request)) {
-        launch(id, attempt, *std::move(cores));
-        continue;
-      }
-      blocked = true;
+    if (attempt.stage != Stage::kStaged) {
+      ++next;
+      continue;
     }
-    queue[kept++] = id;
+    auto cores = slots.take(id, attempt.start.request);
+    if (!cores) return;
+    queue.erase(queue.begin() + static_cast<std::ptrdiff_t>(next));
+    launch(id, attempt, *std::move(cores));
   }
-  queue.resize(kept);
 }
 
 void Agent::State::launch(AttemptId id, Attempt& attempt, std::vector<int32_t> cores) {
   attempt.stage = Stage::kRunning;
-  if (attempt.start.timeout > Duration{}) attempt.deadline = now + attempt.start.timeout;
+  if (attempt.start.timeout > Duration{}) set_deadline(id, attempt, now + attempt.start.timeout);
   report(event::AttemptStarted{self(), id});
   emit(effect::Launch{id, std::move(cores)});
 }
@@ -368,13 +373,13 @@ void Agent::State::give_back(AttemptId id, ObjectId missing) {
 
 void Agent::State::send_stop(AttemptId id, Attempt& attempt) {
   attempt.stop_sent = true;
-  attempt.deadline = now + attempt.start.grace;
+  set_deadline(id, attempt, now + attempt.start.grace);
   emit(effect::Signal{id, false});
 }
 
 void Agent::State::send_kill(AttemptId id, Attempt& attempt) {
   attempt.kill_sent = true;
-  attempt.deadline = Instant::never();
+  set_deadline(id, attempt, Instant::never());
   emit(effect::Signal{id, true});
 }
 
@@ -394,7 +399,7 @@ void Agent::State::stop(AttemptId id) {
 void Agent::State::apply(const input::StartFailed& in) {
   const Attempt* attempt = find(in.attempt);
   if (attempt == nullptr || attempt->stage != Stage::kRunning) return;
-  slots.give_back(in.attempt);
+  free_slot(in.attempt);
   event::AttemptFailed failure;
   failure.cause = Cause::kStart;
   failure.detail = in.reason;
@@ -404,13 +409,13 @@ void Agent::State::apply(const input::StartFailed& in) {
 void Agent::State::apply(const input::Exited& in) {
   Attempt* attempt = find(in.attempt);
   if (attempt == nullptr || attempt->stage != Stage::kRunning) return;
-  slots.give_back(in.attempt);
+  free_slot(in.attempt);
   process_gone(in.attempt, *attempt, in);
 }
 
 void Agent::State::process_gone(AttemptId id, Attempt& attempt, const input::Exited& exited) {
   attempt.usage = exited.usage;
-  attempt.deadline = Instant::never();
+  set_deadline(id, attempt, Instant::never());
   if (attempt.stopping) {
     report(event::AttemptStopped{self(), id, exited.usage});
     forget(id, false);
@@ -472,7 +477,11 @@ void Agent::State::fail(AttemptId id, event::AttemptFailed failure) {
 void Agent::State::forget(AttemptId id, bool failed) {
   const auto entry = attempts.find(id);
   const std::vector<ObjectId> uses = std::move(entry->second.uses);
-  if (queued(entry->second)) queue.erase(std::find(queue.begin(), queue.end(), id));
+  set_deadline(id, entry->second, Instant::never());
+  if (queued(entry->second)) {
+    queue.erase(std::find(queue.begin(), queue.end(), id));
+    may_launch = true;  // it may have held up others
+  }
   emit(effect::Clean{id, failed});
   attempts.erase(entry);
   for (const ObjectId object : uses) {
@@ -483,11 +492,23 @@ void Agent::State::forget(AttemptId id, bool failed) {
   }
 }
 
+void Agent::State::free_slot(AttemptId id) {
+  slots.give_back(id);
+  may_launch = true;
+}
+
+void Agent::State::set_deadline(AttemptId id, Attempt& attempt, Instant at) {
+  if (attempt.deadline != Instant::never()) deadlines.erase({attempt.deadline, id});
+  attempt.deadline = at;
+  if (at != Instant::never()) deadlines.insert({at, id});
+}
+
 // -- time and the end -----------------------------------------------------------------------------
 
 void Agent::State::apply(const input::Tick&) {
-  for (auto& [id, attempt] : attempts) {
-    if (attempt.deadline > now) continue;
+  while (!deadlines.empty() && deadlines.begin()->first <= now) {
+    const AttemptId id = deadlines.begin()->second;
+    Attempt& attempt = attempts.at(id);
     if (attempt.stop_sent) {
       send_kill(id, attempt);
     } else {
@@ -526,6 +547,7 @@ void Agent::State::check_attempts() const {
   }
   Resources used;
   size_t queued_count = 0;
+  size_t deadline_count = 0;
   for (const auto& [id, attempt] : attempts) {
     const auto found = waits.find(id);
     const size_t expected = found == waits.end() ? 0 : found->second;
@@ -533,8 +555,12 @@ void Agent::State::check_attempts() const {
     SLUICE_ASSERT((attempt.stage == Stage::kFetching) == (expected > 0), id);
     if (attempt.stage == Stage::kRunning) used += attempt.start.request;
     if (queued(attempt)) ++queued_count;
-    SLUICE_ASSERT(attempt.stage == Stage::kRunning || attempt.deadline == Instant::never(), id);
+    if (attempt.deadline == Instant::never()) continue;
+    SLUICE_ASSERT(attempt.stage == Stage::kRunning, id);
+    SLUICE_ASSERT(deadlines.count({attempt.deadline, id}) == 1, id);
+    ++deadline_count;
   }
+  SLUICE_ASSERT(deadlines.size() == deadline_count, deadlines.size(), deadline_count);
   SLUICE_ASSERT(queue.size() == queued_count, queue.size(), queued_count);
   for (const AttemptId id : queue) SLUICE_ASSERT(queued(attempts.at(id)), id);
   used += slots.free();
@@ -579,9 +605,9 @@ void Agent::apply(Instant now, const AgentInput& input, std::vector<Effect>& out
 
 Instant Agent::next_deadline() const {
   if (state_->left) return Instant::never();
-  Instant next = state_->last_report + state_->options.heartbeat;
-  for (const auto& [id, attempt] : state_->attempts) next = std::min(next, attempt.deadline);
-  return next;
+  const Instant heartbeat = state_->last_report + state_->options.heartbeat;
+  const auto& deadlines = state_->deadlines;
+  return deadlines.empty() ? heartbeat : std::min(heartbeat, deadlines.begin()->first);
 }
 
 size_t Agent::attempts() const { return state_->attempts.size(); }

@@ -384,6 +384,16 @@ TEST_CASE("agent: an attempt that ends well after its time was up has timed out 
   CHECK(bench.exited(1) == Texts{"failed 1 timeout", "clean 1 keeping a copy"});
 }
 
+TEST_CASE("agent: without a grace the stop signal and the kill come together") {
+  Bench bench;
+  input::Start in = Bench::start_input(1);
+  in.timeout = milliseconds(100);
+  in.grace = {};
+  bench.give(in);
+  bench.staged(1);
+  CHECK(bench.tick({milliseconds(100).ns}) == Texts{"stop 1", "kill 1"});
+}
+
 // -- failures
 
 TEST_CASE("agent: exit status and signal are told apart") {
