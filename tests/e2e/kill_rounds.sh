@@ -145,7 +145,7 @@ kill_at() {
 
 # ---------------------------------------------------------------- one round
 
-run_pipeline() { timeout -k 5 60 mpirun -n 3 --bind-to none "$sluice" run p.yaml; }
+run_pipeline() { timeout -k 5 120 mpirun -n 3 --bind-to none "$sluice" run p.yaml; }
 
 # wrong TEXT...: one line about what is not as it must be; a round passes when it wrote none.
 wrong() { echo "$*" >>wrong.txt; }
