@@ -69,6 +69,8 @@ fs::path disk_of_peer(const fs::path& peer_memory, const fs::path& own_disk) {
   return own_disk.parent_path() / (peer_memory.filename().string() + ".disk");
 }
 
+std::string task_of(const AttemptSpec& spec) { return spec.label.substr(0, spec.label.find('[')); }
+
 }  // namespace
 
 Expected<Store> Store::create(const StorePlace& place, int64_t memory_budget_bytes) {
@@ -93,8 +95,8 @@ fs::path Store::attempt_folder(AttemptId attempt, bool on_disk) const {
 }
 
 fs::path Store::working_directory(AttemptId attempt) const {
-  const auto found = attempt_on_disk_.find(attempt);
-  return attempt_folder(attempt, found != attempt_on_disk_.end() && found->second) / "w";
+  const auto found = attempts_.find(attempt);
+  return attempt_folder(attempt, found != attempts_.end() && found->second.on_disk) / "w";
 }
 
 bool Store::prefer_disk(int64_t more_bytes) const {
@@ -102,6 +104,14 @@ bool Store::prefer_disk(int64_t more_bytes) const {
   struct statvfs system {};
   if (::statvfs(place_.memory.c_str(), &system) != 0) return true;
   return static_cast<int64_t>(system.f_bavail * system.f_frsize) < more_bytes;
+}
+
+int64_t Store::bytes_to_come() const {
+  int64_t bytes = 0;
+  for (const auto& [id, attempt] : attempts_) {
+    if (!attempt.on_disk) bytes += attempt.expected_bytes;
+  }
+  return bytes;
 }
 
 const Store::Object* Store::find_sealed(ObjectId object) const {
@@ -126,13 +136,16 @@ void Store::forget(ObjectId object) {
 
 Expected<StagedAttempt> Store::stage(AttemptId attempt, const AttemptSpec& spec,
                                      const std::vector<std::string>& input_paths) {
-  const bool on_disk = prefer_disk(0);
+  const auto known = output_bytes_.find(task_of(spec));
+  const int64_t expected = known == output_bytes_.end() ? 0 : known->second;
+  const bool on_disk = prefer_disk(bytes_to_come() + expected);
   Expected<StagedAttempt> staged = stage_in(attempt, spec, input_paths, on_disk);
   if (!staged && !on_disk && staged.error().code == ENOSPC) {
     const Status cleaned = clean(attempt);
     if (!cleaned) return cleaned.error();
     staged = stage_in(attempt, spec, input_paths, true);
   }
+  if (staged) attempts_[attempt].expected_bytes = expected;
   return staged;
 }
 
@@ -153,10 +166,10 @@ Expected<SealedOutput> Store::seal(AttemptId attempt, const AttemptSpec& spec, s
     return Error{"output '" + output.name + "': '" + output.file_name + "' is " +
                  kind_of_file(path) + "; expected a regular file: write or copy the bytes there"};
   }
-  const auto staged = attempt_on_disk_.find(attempt);
-  SLUICE_ASSERT(staged != attempt_on_disk_.end(), attempt);
+  const auto staged = attempts_.find(attempt);
+  SLUICE_ASSERT(staged != attempts_.end(), attempt);
   Object object;
-  object.on_disk = staged->second;
+  object.on_disk = staged->second.on_disk;
   object.bytes = info.st_size;
   object.mode = sealed_mode(info.st_mode);
   const fs::path sealed = path_of(output.object, object.on_disk);
@@ -164,11 +177,15 @@ Expected<SealedOutput> Store::seal(AttemptId attempt, const AttemptSpec& spec, s
   if (!moved) return moved.error();
   const int64_t bytes = object.bytes;
   add(output.object, std::move(object));
+  staged->second.expected_bytes = std::max<int64_t>(0, staged->second.expected_bytes - bytes);
+  staged->second.sealed_bytes += bytes;
+  int64_t& most = output_bytes_[task_of(spec)];
+  most = std::max(most, staged->second.sealed_bytes);
   return SealedOutput{sealed, bytes};
 }
 
 Status Store::clean(AttemptId attempt) {
-  attempt_on_disk_.erase(attempt);
+  attempts_.erase(attempt);
   for (const bool on_disk : {false, true}) {
     const Status removed = remove_tree(attempt_folder(attempt, on_disk));
     if (!removed) return removed;

@@ -9,11 +9,12 @@
 //     a/<attempt>/s/      script, list files: not visible as the program's own
 //     a/<attempt>/t/      the attempt's $TMPDIR, always in the second tier
 //
-// Budget: the bytes of the first tier's objects are counted; above it, or when the tier has no
-// space left, new attempt directories and fetched objects go to the second tier. Owner of the
-// folder: the guard's pid and start time, so that anyone can tell that it is orphaned. Used by the
-// worker's I/O thread only (the size is read by the control thread through an atomic).
-// Test: tests/io/store_test.cpp, tests/io/store_stage_test.cpp, tests/io/store_place_test.cpp
+// Budget: the bytes of the first tier's objects are counted, and what running attempts will
+// write as far as earlier attempts of their task tell; above it, or when the tier has no space
+// left, new attempt directories and fetched objects go to the second tier. Owner of the folder: the
+// guard's pid and start time, so that anyone can tell that it is orphaned. Used by the worker's I/O
+// thread only (the size is read by the control thread through an atomic). Test:
+// tests/io/store_test.cpp, tests/io/store_stage_test.cpp, tests/io/store_place_test.cpp
 #pragma once
 
 #include <atomic>
@@ -33,8 +34,9 @@
 
 namespace sluice::io {
 
-// Half of min(cgroup limit, free memory), from /proc and both cgroup versions, and no more than the
-// free space of the tmpfs (`tmpfs` or the nearest folder above it that exists).
+// Half of min(cgroup limit, free memory, free space of the tmpfs), from /proc and both cgroup
+// versions; `tmpfs` or the nearest folder above it that exists. The other half is for what attempts
+// write before it is sealed, and for their own memory.
 // SLUICE_NODE_MEMORY_BYTES overrides. `root`: where /proc and /sys are looked for, for tests.
 [[nodiscard]] int64_t node_memory_budget_bytes(const std::filesystem::path& tmpfs,
                                                const std::filesystem::path& root = "/");
@@ -133,6 +135,11 @@ class Store {
     FileDescriptor arriving;  // open while the object is received
     int64_t arrived_bytes = 0;
   };
+  struct Attempt {
+    bool on_disk = false;
+    int64_t expected_bytes = 0;  // of outputs that are not sealed yet
+    int64_t sealed_bytes = 0;
+  };
   [[nodiscard]] const std::filesystem::path& tier(bool on_disk) const {
     return on_disk ? place_.disk : place_.memory;
   }
@@ -141,6 +148,7 @@ class Store {
                                                      bool on_disk) const;
   [[nodiscard]] std::filesystem::path working_directory(scheduler::AttemptId attempt) const;
   [[nodiscard]] bool prefer_disk(int64_t more_bytes) const;
+  [[nodiscard]] int64_t bytes_to_come() const;  // of running attempts, into the first tier
   [[nodiscard]] const Object* find_sealed(scheduler::ObjectId object) const;
   void add(scheduler::ObjectId object, Object entry);
   void forget(scheduler::ObjectId object);
@@ -155,7 +163,8 @@ class Store {
   int64_t memory_budget_bytes_ = 0;
   std::unique_ptr<std::atomic<int64_t>> memory_bytes_ = std::make_unique<std::atomic<int64_t>>(0);
   std::map<scheduler::ObjectId, Object> objects_;
-  std::map<scheduler::AttemptId, bool> attempt_on_disk_;
+  std::map<scheduler::AttemptId, Attempt> attempts_;
+  std::map<std::string, int64_t> output_bytes_;  // by task: the most that an attempt has sealed
 };
 
 }  // namespace sluice::io

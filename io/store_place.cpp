@@ -147,7 +147,7 @@ int64_t node_memory_budget_bytes(const fs::path& tmpfs, const fs::path& root) {
   const auto wanted = number<int64_t>(environment("SLUICE_NODE_MEMORY_BYTES"));
   if (wanted && *wanted >= 0) return *wanted;
   const int64_t memory = std::min(cgroup_memory_limit_bytes(root), free_memory_bytes(root));
-  return std::min(memory / 2, free_space_bytes(tmpfs));
+  return std::min(memory, free_space_bytes(tmpfs)) / 2;
 }
 
 StorePlace store_place(int64_t owner_pid, uint64_t owner_start_time, int mpi_rank) {

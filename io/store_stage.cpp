@@ -271,7 +271,7 @@ struct Keeper {
 
 Expected<StagedAttempt> Store::stage_in(AttemptId attempt, const AttemptSpec& spec,
                                         const std::vector<std::string>& input_paths, bool on_disk) {
-  attempt_on_disk_[attempt] = on_disk;
+  attempts_[attempt].on_disk = on_disk;
   const fs::path folder = attempt_folder(attempt, on_disk);
   const fs::path disk_folder = attempt_folder(attempt, true);
   std::vector<fs::path> folders = {folder, folder / "w", folder / "s"};

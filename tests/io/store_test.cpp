@@ -184,7 +184,29 @@ TEST_CASE("store: above its budget attempts go to the second tier, and their obj
   CHECK(f.store.memory_bytes() == 19);
   REQUIRE(f.store.remove(kObject));
   CHECK(f.store.memory_bytes() == 0);
+  f.spec.label = "another task, of which nothing is known";
   CHECK(f.stage(AttemptId::make(1, 3)).string().starts_with(f.place.memory.string()));
+}
+
+TEST_CASE("store: an attempt whose outputs would not fit, as others of its task tell, is on disk") {
+  Fixture f(100);
+  f.spec.label = "make[n=1]";
+  const AttemptId first = AttemptId::make(1, 1);
+  write_text(f.stage(first), std::string(60, 'x'));
+  REQUIRE(f.store.seal(first, f.spec, 0));
+  REQUIRE(f.store.remove(kObject));
+  const auto in_memory = [&](uint32_t attempt) {
+    return f.stage(AttemptId::make(1, attempt)).string().starts_with(f.place.memory.string());
+  };
+  f.spec.label = "make[n=2]";
+  CHECK(in_memory(2));
+  f.spec.label = "make[n=3]";
+  CHECK_FALSE(in_memory(3));  // 60 bytes of the second are still to come
+  f.spec.label = "other";
+  CHECK(in_memory(4));
+  REQUIRE(f.store.clean(AttemptId::make(1, 2)));
+  f.spec.label = "make[n=3]";
+  CHECK(in_memory(5));
 }
 
 TEST_CASE("store: a recomputed object replaces the one before and is counted once") {
