@@ -152,6 +152,62 @@ class Judge {
   const scheduler::Core& core_;
 };
 
+// What runs needs the bytes of its inputs. A done producer whose output is nowhere then runs again,
+// and so on up the graph; the core finds that out when the consumer's turn comes.
+class Recomputation {
+ public:
+  Recomputation(const io::Pipeline& pipeline, const scheduler::Core& core,
+                std::vector<Verdict>& verdicts)
+      : pipeline_(pipeline),
+        core_(core),
+        verdicts_(verdicts),
+        raised_(verdicts.size(), false),
+        asked_(pipeline.graph.group_count(), Verdict::Kind::kUpToDate) {}
+
+  void spread() {
+    for (size_t i = 0; i < verdicts_.size(); ++i) {
+      if (verdicts_[i].kind != Verdict::Kind::kUpToDate) work_.emplace_back(i);
+    }
+    while (!work_.empty()) {
+      const InstanceId consumer = work_.back();
+      work_.pop_back();
+      for (const GroupId group : pipeline_.graph.inputs(consumer)) {
+        Verdict::Kind& asked = asked_[group.index()];
+        const Verdict::Kind kind = verdicts_[consumer.index()].kind;
+        if (asked == kind || asked == Verdict::Kind::kWillRun) continue;
+        asked = kind;
+        for (const ObjectId object : pipeline_.graph.group_objects(group)) need(consumer, object);
+      }
+    }
+  }
+
+ private:
+  void need(InstanceId consumer, ObjectId object) {
+    if (core_.durable(object)) return;
+    const InstanceId producer = pipeline_.graph.producer(object);
+    const Verdict::Kind kind = verdicts_[consumer.index()].kind;
+    Verdict& verdict = verdicts_[producer.index()];
+    // What waits for unknown content of its own is not judged by its consumers: its file may be
+    // durable, which the core knows only once the content is known.
+    if (verdict.kind == Verdict::Kind::kUpToDate) raised_[producer.index()] = true;
+    if (!raised_[producer.index()] || verdict.kind == kind) return;
+    if (verdict.kind == Verdict::Kind::kWillRun) return;
+    const auto& task = pipeline_.graph.task(pipeline_.graph.task_of(consumer));
+    verdict.kind = kind;
+    verdict.reason = "its output '" + pipeline_.graph.output(object).name + "' is gone and '" +
+                     task.name +
+                     (kind == Verdict::Kind::kWillRun ? "' needs it" : "' needs it if that runs");
+    work_.push_back(producer);
+  }
+
+  const io::Pipeline& pipeline_;
+  const scheduler::Core& core_;
+  std::vector<Verdict>& verdicts_;
+  std::vector<bool> raised_;          // up to date but for a consumer
+  std::vector<Verdict::Kind> asked_;  // by GroupId: by the strongest consumer so far
+  std::vector<InstanceId> work_;
+};
+
 }  // namespace
 
 const char* verdict_name(Verdict::Kind kind) {
@@ -181,6 +237,7 @@ Expected<Forecast> make_forecast(const io::Pipeline& pipeline, const RunDirector
   for (size_t i = 0; i < pipeline.graph.instance_count(); ++i) {
     forecast.verdicts.push_back(judge.judge(InstanceId(i)));
   }
+  Recomputation(pipeline, core, forecast.verdicts).spread();
   return forecast;
 }
 
