@@ -1,5 +1,7 @@
 #include "engine/resume.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -46,6 +48,7 @@ class Resumer {
         hash_file_(hash_file) {}
 
   Resume run(const JournalState& journal) {
+    last_time_ms_ = journal.last_time_ms;
     for (const auto& [name, facts] : journal.instances) {
       const InstanceId instance = pipeline_.find(name.first, name.second);
       if (instance.valid()) {
@@ -110,8 +113,12 @@ class Resumer {
     if (!place) return false;
     // What was found under a name that no record gives may be anything.
     const bool unrecorded = *place != durable.path && *place != durable.temporary;
-    const bool suspect = !facts.done_synced || facts.unsynced.contains(spec.name) || unrecorded;
-    if (suspect && !has_content(*place, durable.content)) return false;
+    const bool unsynced = !facts.done_synced || facts.unsynced.contains(spec.name);
+    const char* why = unsynced     ? "it was written shortly before the end of the last run"
+                      : unrecorded ? "it lies where no record puts it"
+                      : was_touched(*place) ? "it was written after the last run"
+                                            : nullptr;
+    if (why != nullptr && !has_content(*place, durable.content, why)) return false;
     if (*place != wanted && !move(*place, wanted)) return false;
     if (wanted != durable.path) note_move(durable, wanted);
     result_.durable_paths[object] = wanted;
@@ -138,16 +145,23 @@ class Resumer {
     return {};
   }
 
-  bool has_content(const std::string& place, scheduler::Hash128 content) {
+  bool has_content(const std::string& place, scheduler::Hash128 content, const char* why) {
     ++result_.hashed_files;
     const auto found = hash_file_(run_directory_ / place);
     if (found && *found == content) return true;
-    missing_.add((found ? "'" + place +
-                              "' has other bytes than recorded (it was written shortly "
-                              "before the end of the last run)"
+    missing_.add((found ? "'" + place + "' has other bytes than recorded (" + why + ")"
                         : found.error().message) +
                  "; it is made again if something needs it");
     return false;
+  }
+
+  // People edit files. A clock that is ahead on the file server costs a look at the bytes, no more.
+  [[nodiscard]] bool was_touched(const std::string& place) const {
+    struct stat information {};
+    if (::lstat((run_directory_ / place).c_str(), &information) != 0) return false;
+    const int64_t written_ms =
+        information.st_mtim.tv_sec * 1000 + information.st_mtim.tv_nsec / 1'000'000;
+    return written_ms > last_time_ms_;
   }
 
   bool move(const std::string& from, const std::string& to) {
@@ -183,6 +197,7 @@ class Resumer {
   Resume result_;
   Complaints missing_;
   std::string first_gone_;
+  int64_t last_time_ms_ = 0;  // when the journal's last fact was recorded
 };
 
 }  // namespace

@@ -6,7 +6,8 @@
 //   a file with a durable record     is durable if it lies in the run directory with the recorded
 //     of the same content            size; a rename that was cut short is completed, a file whose
 //                                    place in results/ has changed is moved
-//   facts after the last sync        are suspect: such a file is hashed before it is trusted
+//   facts after the last sync, and   are suspect: such a file is hashed before it is trusted
+//     files written since the last run
 //
 // Everything else is not durable, and a message says why. Reads and renames in the run directory,
 // before the run starts and before results/.tmp is cleaned, with the lease held. One thread. Test:
