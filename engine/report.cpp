@@ -193,8 +193,10 @@ void Report::summary(Instant now, const Counts& counts, Outcome outcome, int exi
   }
   print_failures();
   if (outcome == Outcome::kStuck) {
-    write_("  work is left that no living worker can run; 'sluice why' names it; continue with: " +
-           options_.command + "\n");
+    write_(
+        "  work is left that no worker of this run can do, as was said above; continue with "
+        "more: " +
+        options_.command + "\n");
   } else if (outcome == Outcome::kDisk) {
     write_("  results could not be written to " + options_.directory.path.string() +
            ": make room, then continue with: " + options_.command + "\n");

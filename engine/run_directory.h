@@ -20,6 +20,10 @@ struct RunDirectory {
   [[nodiscard]] std::filesystem::path objects() const { return path / "objects"; }
   [[nodiscard]] std::filesystem::path logs() const { return path / "logs"; }
   [[nodiscard]] std::filesystem::path failed() const { return path / "failed"; }
+  // The copy of a failed attempt's directory: failed/<submission>.<attempt>.
+  [[nodiscard]] std::filesystem::path failed(scheduler::AttemptId attempt) const {
+    return failed() / (std::to_string(attempt.epoch()) + "." + std::to_string(attempt.number()));
+  }
   [[nodiscard]] std::filesystem::path lost() const { return path / "lost"; }
   [[nodiscard]] std::filesystem::path spec_copy() const { return path / "spec.yaml"; }
   [[nodiscard]] std::filesystem::path status() const { return path / "status.json"; }

@@ -56,6 +56,12 @@ Expected<RunStart> start_run(const io::Pipeline& pipeline, const RunDirectory& d
                  error.value()};
   }
   auto lease = io::Lease::take(directory.path, kLeaseStale);
+  if (!lease && (lease.error().code == EACCES || lease.error().code == EROFS)) {
+    return Error{"the run directory " + directory.path.string() +
+                     " cannot be written: " + std::strerror(lease.error().code) +
+                     "; choose another with --run-dir, or run as its owner",
+                 lease.error().code};
+  }
   if (!lease) return lease.error();
   if (Status made = make_folders(directory); !made) return made.error();
   if (!lease->takeover_note().empty()) start.messages.push_back(lease->takeover_note());

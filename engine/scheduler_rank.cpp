@@ -1,7 +1,6 @@
 #include "engine/scheduler_rank.h"
 
 #include <algorithm>
-#include <set>
 #include <sstream>
 #include <utility>
 
@@ -211,10 +210,11 @@ void SchedulerRank::check_impossible() {
       most.memory_bytes = std::max(most.memory_bytes, facts.hello.resources.memory_bytes);
     }
     std::ostringstream text;
-    text << "task '" << task << "' (" << count << " instances) asks for " << need.cpus
-         << " cpus and " << need.memory_bytes / (1 << 20)
-         << " MiB; no worker has that: the largest has " << most.cpus << " cpus, and "
-         << most.memory_bytes / (1 << 20)
+    text << "task '" << task << "' (" << count << (count == 1 ? " instance" : " instances")
+         << ") asks for " << need.cpus << (need.cpus == 1 ? " cpu" : " cpus");
+    if (need.memory_bytes > 0) text << " and " << need.memory_bytes / (1 << 20) << " MiB";
+    text << "; no worker has that: the largest has " << most.cpus
+         << (most.cpus == 1 ? " cpu" : " cpus") << ", and " << most.memory_bytes / (1 << 20)
          << " MiB is the most memory of one; lower the request or run on larger nodes; other work "
             "goes on";
     report_.line("error", text.str());
@@ -398,12 +398,36 @@ void SchedulerRank::worker_changed(const decision::WorkerChanged& changed) {
       io::record::Worker{changed.worker.value, state, facts.hello.host, facts.hello.resources});
 }
 
+// Once per output of a task: what holds for one instance holds for most.
 void SchedulerRank::not_reproducible(const decision::NotReproducible& found) {
-  report_.line(
-      "warn",
-      pipeline_.label(pipeline_.graph.producer(found.object)) + " is not reproducible: output '" +
-          pipeline_.graph.output(found.object).name +
-          "' was computed again and has other bytes; what was made from the first stays valid");
+  const InstanceId producer = pipeline_.graph.producer(found.object);
+  const scheduler::TaskId task = pipeline_.graph.task_of(producer);
+  const scheduler::OutputSpec& output = pipeline_.graph.output(found.object);
+  if (!not_reproducible_.emplace(task, output.name).second) return;
+  std::string text = pipeline_.label(producer) + " is not reproducible: output '" + output.name +
+                     "' was computed again and has other bytes; what was made from the first "
+                     "stays valid; other instances of '" +
+                     pipeline_.graph.task(task).name + "' are not named again";
+  if (output.kind == scheduler::OutputKind::kH5)
+    text += " (HDF5 notes the time in each dataset unless H5Pset_obj_track_times switches it off)";
+  report_.line("warn", text);
+}
+
+// What nobody consumes first: it is what the run was for; then what was kept on the way.
+std::vector<std::string> SchedulerRank::result_paths() const {
+  std::map<std::pair<bool, ObjectId>, std::string> sorted;
+  const auto add = [&](ObjectId object, const std::string& path) {
+    sorted.try_emplace({!pipeline_.graph.object_groups(object).empty(), object}, path);
+  };
+  for (const auto& [object, path] : durable_paths_) {
+    if (pipeline_.graph.output(object).result) add(object, path);
+  }
+  for (const auto& [object, value] : values_) {
+    if (pipeline_.graph.output(object).result) add(object, pipeline_.result_path(object));
+  }
+  std::vector<std::string> paths;
+  for (const auto& [key, path] : sorted) paths.push_back(path);
+  return paths;
 }
 
 void SchedulerRank::run_ended(Instant now, Outcome outcome) {
@@ -412,16 +436,12 @@ void SchedulerRank::run_ended(Instant now, Outcome outcome) {
   exit_code_ = exit_code_of(outcome);
   leave_deadline_ = now + kLeaveMax;
   send_all(message::Leave{});
-  std::vector<std::string> results;
-  for (const auto& [object, path] : durable_paths_) {
-    if (pipeline_.graph.output(object).result) results.push_back(path);
-  }
   keeper_.write_status(status_json());
   keeper_.close({outcome_name(outcome), exit_code_}, [this, now](const Status& status) {
     closed_ = true;
     if (!status) records_failed(now, status.error());
   });
-  report_.summary(now, core_.counts(), outcome, exit_code_, results);
+  report_.summary(now, core_.counts(), outcome, exit_code_, result_paths());
 }
 
 // -- time

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -74,6 +75,7 @@ class SchedulerRank {
   void worker_changed(const scheduler::decision::WorkerChanged& changed);
   void not_reproducible(const scheduler::decision::NotReproducible& found);
   void run_ended(scheduler::Instant now, scheduler::Outcome outcome);
+  [[nodiscard]] std::vector<std::string> result_paths() const;
   void check_impossible();
   void send(scheduler::WorkerId to, const io::Message& message);
   void send_all(const io::Message& message);
@@ -112,6 +114,7 @@ class SchedulerRank {
   scheduler::Instant next_status_;
   scheduler::Instant next_ping_;
   std::vector<uint32_t> lost_seen_;
+  std::set<std::pair<scheduler::TaskId, std::string>> not_reproducible_;  // was said
 };
 
 // 0 all done, 1 failed, 3 disk, 4 stopped or stuck (design §6).

@@ -291,16 +291,27 @@ int show_logs(const Options& options) {
   const RunDirectory directory = options.directory();
   const auto entries = io::read_log_index(directory.logs());
   if (!entries) return complain(entries.error().message, kEnvironmentUnusable);
+  if (entries->empty()) {
+    return complain("no task has written anything into " + directory.logs().string() +
+                        ": no attempt has ended there; 'sluice status' tells how far the run is",
+                    kUsage);
+  }
   size_t shown = 0;
+  int64_t bytes = 0;
   for (const io::LogEntry& entry : *entries) {
     if (!matches(options.target, entry.task, entry.item)) continue;
     if (options.failed && entry.outcome == "done") continue;
     ++shown;
+    bytes += (options.errors ? 0 : entry.out_written_bytes) + entry.err_written_bytes;
     if (!options.errors) print_stream(entry, false);
     print_stream(entry, true);
   }
+  if (shown > 0 && bytes == 0)
+    std::cerr << "sluice: " << shown << (shown == 1 ? " attempt" : " attempts")
+              << " wrote nothing\n";
   if (shown > 0) return kDone;
-  return complain("no output of '" + options.target + "' in " + directory.logs().string() +
+  const std::string what = options.target.empty() ? "any task" : "'" + options.target + "'";
+  return complain("no output of " + what + " in " + directory.logs().string() +
                       ": no attempt of that name has ended; 'sluice status' tells what has",
                   kUsage);
 }

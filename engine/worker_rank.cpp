@@ -406,7 +406,7 @@ void WorkerRank::clean(AttemptId id, bool failed) {
   const std::shared_ptr<Attempt> attempt = std::move(node.mapped());
   const bool ran = attempt->exited.attempt.valid();
   io_.post([this, store = store_, logs = logs_, id, attempt, failed, ran,
-            folder = directory_.failed() / std::to_string(id.value)]() -> IoThread::Completion {
+            folder = directory_.failed(id)]() -> IoThread::Completion {
     Status logged = Done{};
     if (ran && logs) logged = append_log(*logs, id, *attempt);
     if (failed && ran) (void)store->keep_failed(id, folder, kFailedDirectoryBytesMax);
