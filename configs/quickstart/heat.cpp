@@ -93,11 +93,21 @@ bool write_field(const Case& c, const std::vector<double>& u, const char* path) 
   if (file < 0) return false;
   const hsize_t shape[2] = {c.points(), c.points()};
   const double dx = c.dx();
-  const bool written = H5LTmake_dataset_double(file, "u", 2, shape, u.data()) >= 0 &&
-                       H5LTset_attribute_int(file, "u", "grid", &c.grid, 1) >= 0 &&
-                       H5LTset_attribute_double(file, "u", "alpha", &c.alpha, 1) >= 0 &&
-                       H5LTset_attribute_double(file, "u", "time", &c.time, 1) >= 0 &&
-                       H5LTset_attribute_double(file, "u", "dx", &dx, 1) >= 0;
+  // Without the time of its making in it, a file that is computed again has the same bytes.
+  const hid_t untimed = H5Pcreate(H5P_DATASET_CREATE);
+  H5Pset_obj_track_times(untimed, 0);
+  const hid_t space = H5Screate_simple(2, shape, nullptr);
+  const hid_t set =
+      H5Dcreate2(file, "u", H5T_NATIVE_DOUBLE, space, H5P_DEFAULT, untimed, H5P_DEFAULT);
+  const bool written =
+      H5Dwrite(set, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, u.data()) >= 0 &&
+      H5LTset_attribute_int(file, "u", "grid", &c.grid, 1) >= 0 &&
+      H5LTset_attribute_double(file, "u", "alpha", &c.alpha, 1) >= 0 &&
+      H5LTset_attribute_double(file, "u", "time", &c.time, 1) >= 0 &&
+      H5LTset_attribute_double(file, "u", "dx", &dx, 1) >= 0;
+  H5Dclose(set);
+  H5Sclose(space);
+  H5Pclose(untimed);
   return H5Fclose(file) >= 0 && written;
 }
 

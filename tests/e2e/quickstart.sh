@@ -70,6 +70,17 @@ before=$(made)
 check "quickstart: a second run succeeds" study
 check_equal "quickstart: a second run writes nothing again" "$(made)" "$before"
 
+grids='grids=[32, 64, 96, 128, 192, 256]'
+check "quickstart: the plan of one more grid says what will run, and that the rest may stay" \
+  eval '"$sluice" plan "$copy/configs/quickstart/heat.yaml" --set "$grids"'
+check_says "quickstart: no other simulation is planned" "^simulate: 30 instances, 25 up to date, 5 will run"
+check "quickstart: one more grid succeeds" study --set "$grids"
+check_says "quickstart: only its simulations, its reduction and the report ran" "32 of 32 .*\(7 ran now\)|39 of 39 .*\(7 ran now\)"
+sed -i "s/observed order/found order/" "$copy/configs/quickstart/report.cpp"
+check "quickstart: an edited report succeeds" study --set "$grids"
+check_says "quickstart: only build and report ran, nothing was simulated" "\(2 ran now\)"
+check "quickstart: the edited program made the picture" grep -q "found order" "$results/heat.svg"
+
 check_status "quickstart: a wrong parameter fails the run, status 1" 1 study --set time=-1
 check "quickstart: the failure shows what the program said" \
   grep -qF "heat: TIME is '-1', expected a number above 0" "$scratch/output"
