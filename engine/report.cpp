@@ -29,7 +29,13 @@ std::string indented(const std::string& text) {
   std::istringstream in(text);
   std::string out;
   std::string line;
-  while (std::getline(in, line)) out += "      | " + line + "\n";
+  while (std::getline(in, line)) {
+    // What a program wrote must not steer the terminal.
+    for (char& c : line) {
+      if ((c >= 0 && c < ' ' && c != '\t') || c == 0x7f) c = '?';
+    }
+    out += "      | " + line + "\n";
+  }
   return out;
 }
 

@@ -59,4 +59,8 @@ done
 
 # Bad usage, or a machine that cannot: there is no run to ask about.
 ((status == 2 || status == 3)) && exit "$status"
-exec "$sluice" status --exit-code "$run" >/dev/null
+"$sluice" status --exit-code "$run" >/dev/null
+result=$?
+# Stopped before the run began: then there is nothing to ask about either.
+((result == 2 && signals > 0)) && result=130
+exit "$result"

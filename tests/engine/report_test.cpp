@@ -59,7 +59,7 @@ TEST_CASE("report: the summary groups failures by cause, with node, stderr and w
   failure.task = "solve";
   failure.cause = "exit 3";
   failure.host = "n7";
-  failure.stderr_tail = "no convergence\n";
+  failure.stderr_tail = "no\x1b[2J convergence\n";
   failure.final = true;
   for (int i = 0; i < 7; ++i) {
     failure.label = "solve[case=" + std::to_string(i) + "]";
@@ -74,7 +74,7 @@ TEST_CASE("report: the summary groups failures by cause, with node, stderr and w
   CHECK(contains(screen.text, "3 of 11 instances done (3 ran now) in 5.0 s; 7 failed; 1 skipped"));
   CHECK(contains(screen.text, "7 × solve: exit 3"));
   CHECK(contains(screen.text, "solve[case=0] on n7"));
-  CHECK(contains(screen.text, "| no convergence"));
+  CHECK(contains(screen.text, "| no?[2J convergence"));
   CHECK(contains(screen.text, "… and 2 more"));
   CHECK(contains(screen.text, "sluice logs /data/heat.run 'solve[case=0]'"));
   CHECK(contains(screen.text, "continue with: sluice run heat.yaml"));
