@@ -183,6 +183,13 @@ int Guard::end_after_launcher() {
 
 int Guard::exit_code(const RankReport& report) const {
   if (tree_.mpi_rank != 0 && !report.in_order) return 0;  // a worker's death ends nobody else
+  if (!report.in_order) {
+    std::fprintf(
+        stderr,
+        "sluice: error: the engine (rank 0, or its launcher) %s; what was recorded is kept: "
+        "the same command continues the run\n",
+        describe_wait_status(report.wait_status).c_str());
+  }
   if (WIFSIGNALED(report.wait_status)) return kSignalBase + WTERMSIG(report.wait_status);
   return WEXITSTATUS(report.wait_status);
 }

@@ -274,16 +274,4 @@ TEST_CASE("journal: other files in the folder are not segments") {
   CHECK(read(files).epoch == 1);
 }
 
-TEST_CASE("journal: reading time grows with the records only" * doctest::skip()) {
-  // By hand (--no-skip): 10^5 done records take less than a second in a release build.
-  FakeFiles files;
-  std::string content = encode_record(run(1));
-  for (int i = 0; i < 100'000; ++i) content += encode_record(done("grid=" + std::to_string(i)));
-  REQUIRE(files.replace(segment(1), content).ok());
-  const std::clock_t before = std::clock();
-  CHECK(read(files).instances.size() == 100'000);
-  const double took = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
-  MESSAGE(content.size() << " bytes in " << took << " s of processor time");
-}
-
 }  // namespace sluice::io
