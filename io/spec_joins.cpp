@@ -165,8 +165,14 @@ class Joiner {
         }
         any = true;
         const std::string& key = consumer_.text.keys[consumer_columns_[k]];
-        std::string message = where + ": '" + key + "' is '";
-        message.append(text).append("' in '").append(consumer_.name).append("' and '");
+        std::string message = where;
+        message.append(": '")
+            .append(key)
+            .append("' is '")
+            .append(text)
+            .append("' in '")
+            .append(consumer_.name)
+            .append("' and '");
         message.append(other->second).append("' in '").append(producer_.name);
         fail(message + "': one number, but items join by equal text",
              "write the number in one way");
