@@ -95,7 +95,7 @@ class Loop {
   void dispatch(WorkerId from, std::span<const std::byte> bytes);
   bool read_launcher();
   void read_signals();
-  void wait(bool active);
+  void wait();
   [[nodiscard]] bool finished() const;
   [[nodiscard]] Instant now() const { return clock_.now(); }
 
@@ -115,6 +115,7 @@ class Loop {
   Instant signalled_;
   int signal_exit_ = 0;
   bool launcher_gone_ = false;
+  bool active_ = false;  // a message came in this turn that was more than a sign of life
 };
 
 bool Loop::add_worker(std::string& error) {
@@ -179,6 +180,11 @@ void Loop::dispatch(WorkerId from, std::span<const std::byte> bytes) {
               << message.error().message << "; are all ranks the same version of sluice?\n";
     return;
   }
+  const auto* report = std::get_if<io::message::Report>(&*message);
+  const bool sign_of_life =
+      std::holds_alternative<io::message::Ping>(*message) ||
+      (report != nullptr && std::holds_alternative<scheduler::event::Heartbeat>(report->event));
+  if (!sign_of_life) active_ = true;
   // Rank 0's process may have both roles: each ignores what is not for it.
   if (scheduler_) scheduler_->on_message(now(), from, *message);
   if (worker_) worker_->on_message(now(), from, std::move(*message));
@@ -214,25 +220,22 @@ bool Loop::finished() const {
   return worker_->left() && transport_.pending() == 0;
 }
 
-void Loop::wait(bool active) {
+void Loop::wait() {
   const Instant at = now();
   Instant deadline = Instant::never();
-  bool running = false;
   bool bulk = false;
   if (scheduler_) {
     deadline = std::min({deadline, scheduler_->next_deadline(), start_.keeper->next_deadline()});
-    running = scheduler_->busy();
   }
   if (worker_) {
     deadline = std::min(deadline, worker_->next_deadline());
-    running = running || worker_->busy();
     bulk = worker_->bulk_active();
   }
   int64_t timeout_ns =
       std::max<int64_t>(0, deadline.ns == Instant::never().ns ? 1'000'000'000 : (deadline - at).ns);
   if (context_.polled) {
-    timeout_ns = std::min(timeout_ns,
-                          backoff_.next(at, active, running, bulk || transport_.pending() > 0).ns);
+    timeout_ns =
+        std::min(timeout_ns, backoff_.next(at, active_, bulk || transport_.pending() > 0).ns);
   }
   std::vector<pollfd> fds{
       {signal_fd_, POLLIN, 0}, {launcher_.fd(), POLLIN, 0}, {checker_.fd(), POLLIN, 0}};
@@ -246,10 +249,10 @@ void Loop::wait(bool active) {
 int Loop::run() {
   bool worker_saw_end = false;
   while (!finished()) {
-    size_t events =
-        transport_.poll([this](WorkerId from, io::Channel,
-                               std::span<const std::byte> bytes) { dispatch(from, bytes); },
-                        kMessagesPerTurn);
+    active_ = false;
+    (void)transport_.poll([this](WorkerId from, io::Channel,
+                                 std::span<const std::byte> bytes) { dispatch(from, bytes); },
+                          kMessagesPerTurn);
     if (!read_launcher()) launcher_gone_ = true;
     std::vector<io::CheckReply> replies;
     (void)checker_.read(now(),
@@ -257,8 +260,8 @@ int Loop::run() {
     for (const io::CheckReply& reply : replies) {
       if (worker_) worker_->on_checked(now(), reply);
     }
-    if (worker_io_) events += worker_io_->run_completions();
-    if (start_.keeper) events += start_.keeper->run_completions();
+    if (worker_io_) worker_io_->run_completions();
+    if (start_.keeper) start_.keeper->run_completions();
     read_signals();
     if (worker_) worker_->tick(now());
     if (start_.keeper) start_.keeper->tick(now());
@@ -272,7 +275,7 @@ int Loop::run() {
       worker_saw_end = true;
       break;
     }
-    wait(events > 0);
+    wait();
   }
   if (signal_exit_ != 0) return signal_exit_;
   if (launcher_gone_ || worker_saw_end) return kEnvironmentUnusable;

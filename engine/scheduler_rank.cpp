@@ -473,11 +473,6 @@ Instant SchedulerRank::next_deadline() const {
   return std::min({core_.next_deadline(), next_status_, next_ping_});
 }
 
-bool SchedulerRank::busy() const {
-  const scheduler::Counts counts = core_.counts();
-  return counts.running + counts.assigned > 0 && !ended_;
-}
-
 bool SchedulerRank::finished(Instant now) const {
   if (!ended_ || !closed_) return false;
   if (now >= leave_deadline_) return true;

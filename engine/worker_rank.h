@@ -55,7 +55,6 @@ class WorkerRank {
   [[nodiscard]] bool left() const { return left_; }  // after the orderly end
   [[nodiscard]] bool scheduler_lost(
       scheduler::Instant now) const;  // rank 0 has been silent too long
-  [[nodiscard]] bool busy() const { return agent_.running() > 0 || fetch_.active(); }
   [[nodiscard]] bool bulk_active() const { return fetch_.active(); }
 
  private:

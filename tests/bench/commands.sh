@@ -65,7 +65,7 @@ rank0_cpu() {
 
 bare='' one='' mpi='' hop1='' hop2='' cpu=''
 for ((r = 0; r < rounds; ++r)); do
-  b=$("$build/tests/bench_spawn_loop" "$tasks" | grep -oE '[0-9.]+' | tail -n 1)
+  b=$("$build/tests/bench_spawn_loop" "$tasks" | sed -nE 's/.* ([0-9]+) tasks\/s.*/\1/p')
   bare+="$b"$'\n'
   s=$(seconds alone "$work/noop.yaml")
   one+="$(awk -v s="$s" -v n="$tasks" -v b="$b" 'BEGIN {print n / s / b}')"$'\n'
