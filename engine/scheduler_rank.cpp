@@ -426,6 +426,7 @@ std::vector<std::string> SchedulerRank::result_paths() const {
     if (pipeline_.graph.output(object).result) add(object, pipeline_.result_path(object));
   }
   std::vector<std::string> paths;
+  paths.reserve(sorted.size());
   for (const auto& [key, path] : sorted) paths.push_back(path);
   return paths;
 }

@@ -83,7 +83,8 @@ void WorkerFetch::on_chunk(Instant now, WorkerId from, io::message::FetchChunk c
                            std::to_string(asked) + " were asked for");
     return;
   }
-  write_chunk(chunk.object, std::move(chunk), first);
+  const ObjectId object = chunk.object;
+  write_chunk(object, std::move(chunk), first);
 }
 
 void WorkerFetch::write_chunk(ObjectId object, io::message::FetchChunk chunk, bool first) {

@@ -370,7 +370,7 @@ void WorkerRank::finish_check(AttemptId id) {
     for (size_t i = 0; i < spec.outputs.size(); ++i) {
       const auto sealed = store->seal(id, spec, i);
       if (!sealed) {
-        const Error error = sealed.error();
+        const Error& error = sealed.error();
         return [this, id, error] {
           feed_later(input::CheckFailed{id, disk_is_full(error) ? Cause::kDisk : Cause::kOutput,
                                         error.message});
