@@ -269,7 +269,7 @@ class Merge {
     state_.end.reset();
   }
   void apply(Record&& record) {
-    std::visit([this](auto&& r) { take(std::move(r)); }, std::move(record));
+    std::visit([this](auto& r) { take(std::move(r)); }, record);
   }
 
  private:

@@ -31,8 +31,8 @@ struct StagedInput {
 // Makes one attempt's links and files, then its words and variables. Lives for one call of stage.
 class Stager {
  public:
-  Stager(const AttemptSpec& spec, const std::vector<std::string>& input_paths, fs::path attempt,
-         fs::path temporary)
+  Stager(const AttemptSpec& spec, const std::vector<std::string>& input_paths,
+         const fs::path& attempt, fs::path temporary)
       : spec_(spec),
         input_paths_(input_paths),
         working_(attempt / "w"),
@@ -94,7 +94,7 @@ class Stager {
         continue;
       }
       std::string name = one_line_name(file.file_name);
-      if (input.is_list) name = std::to_string(i) + "." + name;
+      if (input.is_list) name.insert(0, std::to_string(i) + ".");
       const Status linked = link(input.name, name, target);
       if (!linked) return linked;
       staged.words.push_back(working_ / "in" / input.name / name);
@@ -224,9 +224,9 @@ class Stager {
     }
     for (const auto& [name, value] : staged.environment) {
       if (name.size() + 1 + value.size() < kWordBytesMax) continue;
-      return Error{
-          "the variable " + name + " has " + std::to_string(value.size()) + " bytes" + remedy,
-          E2BIG};
+      std::string text = "the variable " + name + " has ";
+      text += std::to_string(value.size()) + " bytes";
+      return Error{text + remedy, E2BIG};
     }
     return Done{};
   }
