@@ -68,7 +68,8 @@ class Traffic {
         victim_asks_(victim_asks),
         death_file_(std::move(death_file)),
         asked_(transport.size(), 0),
-        answers_(transport.size(), 0) {}
+        answers_(transport.size(), 0),
+        wanted_(transport.size(), 0) {}
 
   void ask_all() {
     if (is_victim() && !victim_asks_) return;
@@ -128,13 +129,17 @@ class Traffic {
   void forget_victim() {
     forgotten_ = true;
     transport_.forget(WorkerId(victim_));
-    answers_wanted_ = kAnswersAfterDeath + *std::max_element(answers_.begin(), answers_.end());
+    // From each peer so many more: a peer on this node has given far more by now than one behind a
+    // network ever could.
+    for (size_t peer = 0; peer < answers_.size(); ++peer) {
+      wanted_[peer] = answers_[peer] + kAnswersAfterDeath;
+    }
   }
   [[nodiscard]] bool is_survivor_peer(size_t peer) const {
     return peer != victim_ && peer != transport_.self().index();
   }
   [[nodiscard]] bool enough(size_t peer) const {
-    return forgotten_ && asked_[peer] >= answers_wanted_;
+    return forgotten_ && asked_[peer] >= wanted_[peer];
   }
   // Only when nothing is on its way to this rank any more: who leaves earlier leaves half messages.
   void say_goodbye() {
@@ -157,7 +162,7 @@ class Traffic {
   std::string death_file_;
   std::vector<size_t> asked_;
   std::vector<size_t> answers_;
-  size_t answers_wanted_ = 0;
+  std::vector<size_t> wanted_;  // per peer; counts once the victim is forgotten
   size_t answered_ = 0;
   size_t goodbyes_ = 0;
   bool forgotten_ = false;
