@@ -165,7 +165,7 @@ bool Loop::add_scheduler(io::Pipeline& pipeline) {
                   std::to_string(context_.mpi_size) + " ranks, profile " + context_.profile);
   }
   if (!context_.node.narrowed.empty()) report_->line("warn", context_.node.narrowed);
-  report_->started(pipeline.name, pipeline.graph.instance_count(), start_.restored.size(), "");
+  report_->started(pipeline.name, pipeline.graph.instance_count(), start_.restored.size());
   scheduler_ = std::make_unique<SchedulerRank>(std::move(options), pipeline, transport_,
                                                *start_.keeper, *report_);
   scheduler_->begin(now(), start_.restored, start_.durable_paths);

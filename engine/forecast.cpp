@@ -1,10 +1,10 @@
 #include "engine/forecast.h"
 
 #include <cerrno>
-#include <ctime>
 #include <memory>
 #include <utility>
 
+#include "engine/report.h"
 #include "engine/resume.h"
 #include "io/files.h"
 #include "io/sources.h"
@@ -18,15 +18,6 @@ using scheduler::InstanceState;
 using scheduler::ObjectId;
 
 namespace {
-
-std::string time_text(int64_t unix_time_ms) {
-  const std::time_t seconds = unix_time_ms / 1000;
-  std::tm local{};
-  localtime_r(&seconds, &local);
-  char text[64];
-  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
-  return text;
-}
 
 std::string attempt_text(scheduler::AttemptId attempt) {
   return std::to_string(attempt.epoch()) + "." + std::to_string(attempt.number());

@@ -79,7 +79,7 @@ class Guard {
 Guard::Guard(const ProcessTree& tree)
     : tree_(tree),
       aftermath_{&tree, static_cast<int64_t>(::time(nullptr))},
-      mark_(tree.run_uuid_hint.empty() ? own_mark() : tree.run_uuid_hint),
+      mark_(own_mark()),
       parent_(::getppid()) {}
 
 int Guard::run() {

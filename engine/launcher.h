@@ -23,8 +23,6 @@ struct ProcessTree {
   std::filesystem::path lost_folder;   // <run directory>/lost; "" while unknown (non-run verbs)
   std::vector<std::string> rank_argv;  // the engine process: this executable with its hidden verb
   std::string checker_program;         // path of sluice-h5
-  std::string
-      run_uuid_hint;  // SLUICE_ATTEMPT prefix before the run's uuid is known: the guard's own mark
 };
 
 // Becomes the guard: forks the launcher, waits, forwards SIGTERM/SIGINT/SIGUSR1 to the rank.

@@ -141,7 +141,6 @@ int guard_main(int argc, char** argv, const engine::Options& options) {
   tree.rank_argv = {self, kRankVerb, std::to_string(pid) + ":" + std::to_string(start_time)};
   tree.rank_argv.insert(tree.rank_argv.end(), argv + 1, argv + argc);
   tree.checker_program = self.parent_path() / "sluice-h5";
-  tree.run_uuid_hint = std::to_string(pid) + "-" + std::to_string(start_time);
   return engine::run_guarded(tree);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <sstream>
 #include <utility>
 
@@ -59,6 +60,15 @@ std::string duration_text(Duration duration) {
   return text;
 }
 
+std::string time_text(int64_t unix_time_ms) {
+  const std::time_t seconds = unix_time_ms / 1000;
+  std::tm local{};
+  localtime_r(&seconds, &local);
+  char text[64];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
+  return text;
+}
+
 std::string signal_text(int signal) {
   const char* name = strsignal(signal);
   return "signal " + std::to_string(signal) + " (" + (name == nullptr ? "unknown" : name) + ")";
@@ -86,10 +96,9 @@ void Report::line(std::string_view level, std::string_view text) {
   write_(out + std::string(text) + "\n");
 }
 
-void Report::started(const std::string& pipeline, size_t instances, size_t restored,
-                     const std::string& takeover_note) {
-  if (!takeover_note.empty()) line("info", takeover_note);
-  std::string text = pipeline + ": " + std::to_string(instances) + " instances";
+void Report::started(const std::string& pipeline, size_t instances, size_t restored) {
+  std::string text =
+      pipeline + ": " + std::to_string(instances) + (instances == 1 ? " instance" : " instances");
   if (restored > 0) text += ", " + std::to_string(restored) + " known from earlier submissions";
   line("info", text + "; run directory " + options_.directory.path.string());
 }

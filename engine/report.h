@@ -42,8 +42,7 @@ class Report {
 
   void line(std::string_view level,
             std::string_view text);  // "warn: …"; clears the progress line first
-  void started(const std::string& pipeline, size_t instances, size_t restored,
-               const std::string& takeover_note);
+  void started(const std::string& pipeline, size_t instances, size_t restored);
   void workers(size_t workers, size_t nodes, int64_t cores);
   void attempt_done(scheduler::Duration wall, int32_t cpus);
   void failed(const FailureLine& failure);
@@ -70,7 +69,8 @@ class Report {
 };
 
 [[nodiscard]] std::string duration_text(
-    scheduler::Duration duration);                  // "1.2 s", "3 min 20 s", "2 h 5 min"
-[[nodiscard]] std::string signal_text(int signal);  // "signal 11 (Segmentation fault)"
+    scheduler::Duration duration);                          // "1.2 s", "3 min 20 s", "2 h 5 min"
+[[nodiscard]] std::string time_text(int64_t unix_time_ms);  // local time, "2026-11-30 11:33:00"
+[[nodiscard]] std::string signal_text(int signal);          // "signal 11 (Segmentation fault)"
 
 }  // namespace sluice::engine

@@ -1,5 +1,7 @@
 #include "engine/scheduler_rank.h"
 
+#include "scheduler/overloaded.h"
+
 #include <algorithm>
 #include <sstream>
 #include <utility>
@@ -21,13 +23,6 @@ namespace event = scheduler::event;
 namespace message = io::message;
 
 namespace {
-
-template <class... Ts>
-struct Overloaded : Ts... {
-  using Ts::operator()...;
-};
-template <class... Ts>
-Overloaded(Ts...) -> Overloaded<Ts...>;
 
 constexpr scheduler::Duration kLeaveMax = scheduler::seconds(5);
 constexpr scheduler::Duration kStatusEvery = scheduler::seconds(1);

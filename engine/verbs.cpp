@@ -1,7 +1,6 @@
 #include "engine/verbs.h"
 
 #include <algorithm>
-#include <ctime>
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -47,15 +46,6 @@ std::optional<io::Pipeline> read_quietly(const Options& options, io::Diagnostics
   auto pipeline = io::read_pipeline({options.spec, options.set}, sources, diagnostics);
   diagnostics.print(std::cerr);
   return pipeline;
-}
-
-std::string time_text(int64_t unix_time_ms) {
-  const std::time_t seconds = unix_time_ms / 1000;
-  std::tm local{};
-  localtime_r(&seconds, &local);
-  char text[64];
-  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
-  return text;
 }
 
 // "task" or "task[item]" against (task, item).

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "io/fault.h"
+#include "scheduler/overloaded.h"
 
 namespace sluice::engine {
 
@@ -21,13 +22,6 @@ namespace input = scheduler::input;
 namespace message = io::message;
 
 namespace {
-
-template <class... Ts>
-struct Overloaded : Ts... {
-  using Ts::operator()...;
-};
-template <class... Ts>
-Overloaded(Ts...) -> Overloaded<Ts...>;
 
 constexpr int64_t kFailedDirectoryBytesMax = 64LL << 20U;
 
