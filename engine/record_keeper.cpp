@@ -46,10 +46,22 @@ struct RecordKeeper::Side {
   io::JournalWriter journal;
   std::unique_ptr<io::TraceWriter> trace;
   io::Lease lease;
+  std::vector<std::filesystem::path> removals;
 
   Status append(const io::Record& record) {
     Status status = journal.append(record);
     if (status && journal.unsynced_bytes() >= kSyncBytes) status = journal.sync();
+    return status;
+  }
+
+  // Syncs, and removes what the records so far say is removed.
+  Status sync() {
+    Status status = journal.sync();
+    if (!status) return status;
+    for (const std::filesystem::path& path : removals) {
+      (void)files.remove(path);  // a leftover only takes space; `clean` finds it
+    }
+    removals.clear();
     return status;
   }
 
@@ -75,8 +87,8 @@ struct RecordKeeper::Side {
 RecordKeeper::RecordKeeper(io::Files& files, RunDirectory directory, io::JournalWriter journal,
                            std::unique_ptr<io::TraceWriter> trace, io::Lease lease,
                            Callbacks callbacks)
-    : side_(new Side{files, std::move(directory), std::move(journal), std::move(trace),
-                     std::move(lease)}),
+    : side_(new Side{
+          files, std::move(directory), std::move(journal), std::move(trace), std::move(lease), {}}),
       callbacks_(std::move(callbacks)) {}
 
 // Without `done`, a failure is the journal's: the run cannot go on.
@@ -136,8 +148,7 @@ void RecordKeeper::publish_value(const std::filesystem::path& relative, std::str
 void RecordKeeper::remove(const std::filesystem::path& relative) {
   post(
       [relative](Side& side) -> Status {
-        (void)side.files.remove(side.directory.path /
-                                relative);  // a leftover only takes space; `clean` finds it
+        side.removals.push_back(side.directory.path / relative);
         return Done{};
       },
       {});
@@ -178,7 +189,7 @@ void RecordKeeper::tick(scheduler::Instant now) {
   auto mail = std::make_shared<Mail>();
   post(
       [beat, mail](Side& side) {
-        Status status = side.journal.sync();
+        Status status = side.sync();
         if (status && beat) status = side.lease.beat();
         *mail = read_mail(side.directory);
         return status;
@@ -200,7 +211,7 @@ void RecordKeeper::close(io::record::End end, std::function<void(Status)> done) 
   post(
       [end = std::move(end)](Side& side) {
         Status status = side.journal.append(end);
-        if (status) status = side.journal.sync();
+        if (status) status = side.sync();
         remove_temporaries(side.directory);  // a worker may have died between saving and its report
         const Status released = side.lease.release();
         return status ? released : status;

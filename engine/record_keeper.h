@@ -5,8 +5,8 @@
 //
 //   append(record)         written at once, synced at most 200 ms or 1 MiB later
 //   commit(...)            all appended before it are synced, then the saved file is renamed into
-//   place, then `done` after_sync(action)     runs on the control thread once everything appended
-//   so far is on disk
+//                          place, then `done` is called
+//   after_sync(action)     runs on the control thread once everything appended so far is on disk
 //
 // Owner: rank 0's control thread. Test: tests/engine/scheduler_rank_test.cpp
 #pragma once
@@ -54,7 +54,7 @@ class RecordKeeper {
   // A value that is a result: the journal holds it, this is its file for people. Written if it is
   // not there as it must be.
   void publish_value(const std::filesystem::path& relative, std::string text);
-  void remove(const std::filesystem::path& relative);  // a saved intermediate; after its record
+  void remove(const std::filesystem::path& relative);  // a saved intermediate; at the next sync
   void after_sync(std::function<void()> action);
   void trace(io::Bytes block);
   void write_status(std::string json);

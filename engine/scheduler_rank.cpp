@@ -102,6 +102,16 @@ void SchedulerRank::apply(Instant now, const scheduler::Event& happened) {
   core_.apply(now, happened, decisions);
   unscheduled_ = true;
   carry_out(now, decisions);
+  if (core_.waits_for_sync()) ask_for_sync();
+}
+
+void SchedulerRank::ask_for_sync() {
+  if (sync_asked_) return;
+  sync_asked_ = true;
+  keeper_.after_sync([this, decisions = core_.decision_count()] {
+    sync_asked_ = false;
+    post_event(event::RecordsSynced{decisions});
+  });
 }
 
 void SchedulerRank::schedule(Instant now) {
@@ -229,10 +239,7 @@ void SchedulerRank::carry_out(Instant now, const scheduler::Decision& decided) {
                  [&](const decision::TakeBack& d) { send(d.worker, message::TakeBack{d.attempt}); },
                  [&](const decision::StopAttempt& d) { send(d.worker, message::Stop{d.attempt}); },
                  [&](const decision::SaveObject& d) { save_object(d); },
-                 [&](const decision::DropObject& d) {
-                   // What made the object superfluous must be on disk before its bytes go.
-                   keeper_.after_sync([this, d] { send(d.worker, message::Drop{d.object}); });
-                 },
+                 [&](const decision::DropObject& d) { send(d.worker, message::Drop{d.object}); },
                  [&](const decision::CommitObject& d) { commit_object(d); },
                  [&](const decision::RemoveSaved& d) {
                    const InstanceId producer = pipeline_.graph.producer(d.object);

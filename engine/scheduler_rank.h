@@ -78,6 +78,7 @@ class SchedulerRank {
   void check_impossible();
   void send(scheduler::WorkerId to, const io::Message& message);
   void send_all(const io::Message& message);
+  void ask_for_sync();
   void post_event(
       scheduler::Event event);  // from completions: applied at the next tick of the loop
   [[nodiscard]] std::string temporary_path(scheduler::AttemptId save,
@@ -100,6 +101,7 @@ class SchedulerRank {
       known_;  // size and content of sealed objects, for their records
   std::map<scheduler::ObjectId, std::string> durable_paths_;  // relative to the run directory
   std::vector<scheduler::Event> posted_;
+  bool sync_asked_ = false;
   bool unscheduled_ = false;  // events came since the last schedule()
   bool begun_ = false;
   bool impossible_checked_ = false;

@@ -30,9 +30,11 @@ namespace {
 constexpr Duration kBeginsAfter = scheduler::milliseconds(10);
 constexpr uint64_t kJoinDelayMax = 5'000'000;
 constexpr uint64_t kDeathNoticedMax = 50'000'000;
+constexpr uint64_t kSyncMax = 200'000'000;  // from a record to its sync
 // What the plans' draws are about; see ExecutorModel::draw.
 constexpr uint64_t kSubjectJoin = 1000;
 constexpr uint64_t kSubjectDeathNoticed = 1001;
+constexpr uint64_t kSubjectSync = 1002;
 
 io::LocalNetworkOptions network_options(const SimulationOptions& options) {
   return {options.latency_min, options.latency_max, options.seed};
@@ -100,6 +102,7 @@ class SimulatedRankZero {
   void apply(const Event& event);
   void note_late(const Event& event);
   void schedule();
+  void ask_for_sync();
   void perform_all();
   void arm_tick();
   void tell(WorkerId worker, const io::Message& message) {
@@ -156,6 +159,7 @@ class SimulatedRankZero {
   std::optional<Outcome> outcome_;
   Instant ended_;
   bool crashed_ = false;
+  bool sync_asked_ = false;
   uint64_t events_ = 0;
   Instant armed_ = Instant::never();
   std::vector<uint32_t> failures_;
@@ -205,6 +209,20 @@ void SimulatedRankZero::apply(const Event& given) {
   if (every > 0 && events_ % every == 0) core_.check_invariants();
   const uint64_t crash_after = world_.options.core_crash_after_events;
   crashed_ = crash_after > 0 && events_ >= crash_after;
+  if (core_.waits_for_sync()) ask_for_sync();
+}
+
+// As engine/record_keeper does: one sync under way, for all records so far.
+void SimulatedRankZero::ask_for_sync() {
+  if (sync_asked_ || crashed_) return;
+  sync_asked_ = true;
+  const auto delay = static_cast<int64_t>(world_.model.draw(kSubjectSync, events_, kSyncMax));
+  world_.time.after(Duration{delay}, [this, decisions = core_.decision_count()] {
+    sync_asked_ = false;
+    if (crashed_ || outcome_) return;
+    world_.directory.sync();
+    deliver(event::RecordsSynced{decisions});
+  });
 }
 
 // A fetch for an attempt that was not needed any more: nobody is left to drop what it brought.

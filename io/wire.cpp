@@ -31,6 +31,8 @@ template <>
 inline constexpr auto kMembers<e::ObjectCommitFailed> =
     std::tuple{&e::ObjectCommitFailed::object, &e::ObjectCommitFailed::reason};
 template <>
+inline constexpr auto kMembers<e::RecordsSynced> = std::tuple{&e::RecordsSynced::decisions};
+template <>
 inline constexpr auto kMembers<e::Heartbeat> = std::tuple{&e::Heartbeat::worker};
 template <>
 inline constexpr auto kMembers<e::AttemptStarted> =

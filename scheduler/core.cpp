@@ -112,6 +112,8 @@ Instant Core::next_deadline() const {
 }
 
 bool Core::ended() const { return state_->ended; }
+uint64_t Core::decision_count() const { return state_->decision_count; }
+bool Core::waits_for_sync() const { return !state_->idle.empty() && !state_->ended; }
 
 Counts Core::counts() const {
   const auto count = [this](InstanceState state) {

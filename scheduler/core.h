@@ -14,8 +14,10 @@
 // not durable: so what runs is exactly what an unfinished consumer needs (design §4, Promise).
 //
 // **Life of an object.** Unknown -> Sealed (content id known; replicas, or durable, or lost) ->
-// dropped everywhere once every consumer is Done and none of them will have to run again for
-// outputs of its own that are gone. A result is saved by a worker that holds it, then committed by
+// idle once every consumer is Done and none of them will have to run again for outputs of its own
+// that are gone -> dropped everywhere once the records of all that made it idle are on disk
+// (RecordsSynced); until then its replicas count, and an instance that must run again finds them.
+// A result is saved by a worker that holds it, then committed by
 // rank 0; a result counts as done only then. Failed and skipped consumers keep their inputs: at the
 // end of a run that leaves work (failed or stopped), inputs that unfinished instances need are
 // saved to objects/, costliest first, before RunEnded.
@@ -76,6 +78,10 @@ class Core {
   // When Tick must come at the latest; Instant::never() if time changes nothing.
   [[nodiscard]] Instant next_deadline() const;
   [[nodiscard]] bool ended() const;
+  // Decisions so far; what RecordsSynced refers to.
+  [[nodiscard]] uint64_t decision_count() const;
+  // Something will happen at the next RecordsSynced that covers decision_count().
+  [[nodiscard]] bool waits_for_sync() const;
 
   // -- queries, for status, why, progress and tests --
   [[nodiscard]] Counts counts() const;

@@ -54,7 +54,7 @@ void Core::State::handle(const Change& change) {
       }
       break;
     case Change::Kind::kIdle:
-      review_drop(change.object);
+      review_idle(change.object);
       break;
     case Change::Kind::kExposed:
       review_closed(instance);

@@ -48,9 +48,8 @@ void Core::State::check_instance(InstanceId id) const {
   for (const ObjectId object : graph.objects_of(id)) {
     closed = closed && !objects.exposed(object);
     SLUICE_ASSERT(objects.known(object) == record.sealed, id, object);
-    const bool useless = !objects.open(object) && !objects.pending(object);
-    SLUICE_ASSERT(!useless || objects.replicas(object).empty() || saves.count(object) > 0, id,
-                  object);
+    SLUICE_ASSERT(!useless(object) || objects.replicas(object).empty() || idle.count(object) > 0,
+                  id, object);
     if (state == InstanceState::kDone) {
       SLUICE_ASSERT(!objects.pending(object) || saves.count(object) > 0, id, object);
       SLUICE_ASSERT(!wanted(id), id, object);

@@ -121,15 +121,40 @@ void Core::State::interrupt_save(ObjectId object, WorkerId worker) {
 
 // ---- dropping ----
 
-void Core::State::review_drop(ObjectId object) {
+bool Core::State::useless(ObjectId object) const {
   if (!objects.known(object) || objects.is_value(object) || objects.open(object) ||
       objects.pending(object)) {
-    return;
+    return false;
   }
   const auto save = saves.find(object);
-  if (save != saves.end() && save->second.active) {
-    return;  // looked at again once it is durable
+  return save == saves.end() || !save->second.active;  // looked at again once it is durable
+}
+
+// A death of rank 0 must not leave a journal that lacks what made the object useless.
+void Core::State::review_idle(ObjectId object) {
+  const bool there = !objects.replicas(object).empty() || objects.in_objects_folder(object);
+  if (there && useless(object)) {
+    idle[object] = decision_count;
   }
+}
+
+void Core::State::on(const event::RecordsSynced& synced) { drop_idle(synced.decisions); }
+
+void Core::State::drop_idle(uint64_t decisions) {
+  for (auto it = idle.begin(); it != idle.end();) {
+    if (it->second > decisions) {
+      ++it;
+      continue;
+    }
+    const ObjectId object = it->first;
+    it = idle.erase(it);
+    if (useless(object)) {  // it may have been needed again since
+      drop(object);
+    }
+  }
+}
+
+void Core::State::drop(ObjectId object) {
   for (const WorkerId holder : objects.replicas(object)) {
     emit(decision::DropObject{holder, object});
   }
@@ -216,6 +241,8 @@ void Core::State::check_end() {
       return;
     }
   }
+  drop_idle(decision_count);  // the driver makes its last records last before it removes anything
+  drain();
   ended = true;
   emit(decision::RunEnded{outcome()});
 }

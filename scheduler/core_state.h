@@ -120,6 +120,7 @@ struct Core::State {
   std::map<AttemptId, Flight> flights;
   std::map<ObjectId, Save> saves;  // under way, or with failures
   size_t saves_active = 0;
+  std::map<ObjectId, uint64_t> idle;  // to be dropped once so many decisions' records are on disk
   std::vector<InstanceId> attempt_instance;  // index: attempt number - 1; none: it was a save
   std::array<size_t, 8> state_counts{};
   size_t restored_count = 0;
@@ -130,6 +131,7 @@ struct Core::State {
   bool any_joined = false;
   bool failure_counts = false;  // a task that does not ignore failures has one
   Digest digest;
+  uint64_t decision_count = 0;
   std::vector<Decision>* out = nullptr;
   // Scratch of schedule().
   std::vector<uint32_t> object_marks;
@@ -142,6 +144,7 @@ struct Core::State {
   void emit(D decision) {
     out->emplace_back(std::move(decision));
     digest.add(out->back());
+    ++decision_count;
   }
   InstanceRecord& at(InstanceId id) { return instances[id.index()]; }
   [[nodiscard]] const InstanceRecord& at(InstanceId id) const { return instances[id.index()]; }
@@ -177,6 +180,7 @@ struct Core::State {
   void on(const event::ReplicaLost& lost);
   void on(const event::ObjectSaved& saved);
   void on(const event::ObjectSaveFailed& failed);
+  void on(const event::RecordsSynced& synced);
 
   // ---- core_instances.cpp ----
 
@@ -221,7 +225,10 @@ struct Core::State {
   [[nodiscard]] WorkerId save_holder(ObjectId object, const Save& save) const;
   void save_failed(ObjectId object, Save& save);
   void interrupt_save(ObjectId object, WorkerId worker);
-  void review_drop(ObjectId object);
+  [[nodiscard]] bool useless(ObjectId object) const;
+  void review_idle(ObjectId object);
+  void drop_idle(uint64_t decisions);
+  void drop(ObjectId object);
   void begin_stop(Stop reason);
   void stop_flight(AttemptId attempt, Flight& flight);
   void check_end();

@@ -293,14 +293,13 @@ void Core::State::on(const event::ReplicaAdded& added) {
   if (objects.is_value(added.object)) {
     return;
   }
-  const bool useful =
-      objects.known(added.object) && (objects.open(added.object) || objects.pending(added.object));
-  if (useful) {
-    objects.add_replica(added.object, added.worker);
-    publish(added.object);
-  } else {
+  if (!objects.known(added.object)) {
     emit(decision::DropObject{added.worker, added.object});
+    return;
   }
+  objects.add_replica(added.object, added.worker);
+  publish(added.object);
+  changes.push_back({Change::Kind::kIdle, {}, {}, added.object});
 }
 
 void Core::State::on(const event::ReplicaLost& lost) { replica_lost(lost.object, lost.worker); }

@@ -64,6 +64,10 @@ struct StopRequested {};
 struct ObjectCommitted {
   ObjectId object;
 };
+// The records of the first `decisions` decisions (Core::decision_count) are on disk.
+struct RecordsSynced {
+  uint64_t decisions = 0;
+};
 struct ObjectCommitFailed {
   ObjectId object;
   std::string reason;
@@ -140,6 +144,6 @@ using Event = std::variant<event::WorkerJoined, event::WorkerLost, event::Restor
                            event::ObjectCommitFailed, event::Heartbeat, event::AttemptStarted,
                            event::AttemptFinished, event::AttemptFailed, event::AttemptReturned,
                            event::AttemptStopped, event::ReplicaAdded, event::ReplicaLost,
-                           event::ObjectSaved, event::ObjectSaveFailed>;
+                           event::ObjectSaved, event::ObjectSaveFailed, event::RecordsSynced>;
 
 }  // namespace sluice::scheduler

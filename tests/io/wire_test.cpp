@@ -47,6 +47,7 @@ std::vector<s::Event> all_events() {
       e::StopRequested{},
       e::ObjectCommitted{s::ObjectId(9)},
       e::ObjectCommitFailed{s::ObjectId(9), "no space"},
+      e::RecordsSynced{1ULL << 40U},
       e::Heartbeat{w},
       e::AttemptStarted{w, attempt},
       e::AttemptFinished{w, attempt, kReports, kUsage},
@@ -151,7 +152,7 @@ TEST_CASE("wire: every event comes back as it was made") {
 }
 
 TEST_CASE("wire: the members of a failed attempt keep their places and their signs") {
-  const auto back = decode_event(encode_event(all_events()[11]));
+  const auto back = decode_event(encode_event(all_events()[12]));
   REQUIRE(back.ok());
   const auto& failed = std::get<e::AttemptFailed>(*back);
   CHECK(failed.worker == s::WorkerId(3));

@@ -5,6 +5,8 @@
 #include <fstream>
 
 #include "engine/run_start.h"
+#include "tests/support/core_bench.h"
+#include "tests/support/graph_dsl.h"
 #include "tests/support/spec_folder.h"
 
 using namespace sluice;
@@ -46,4 +48,34 @@ TEST_CASE("issue: what a worker saved and never reported is gone when the run en
   close(*start->keeper);
   CHECK(std::filesystem::is_empty(directory.results_temporary()));
   CHECK(std::filesystem::is_empty(directory.objects() / ".tmp"));
+}
+
+// A worker was killed at store.saved. The order to drop an input of what was done waited at rank 0
+// for the journal; meanwhile the input had to be made again, on the same worker, and the order,
+// sent at last, took the new bytes: it was made a third time.
+TEST_CASE("issue: an order to drop never reaches a worker after the object was made again there") {
+  using namespace scheduler;
+  tests::GraphDsl dsl;
+  const TaskId make = dsl.task("make");
+  const TaskId use = dsl.task("use");
+  dsl.one_to_one(make, use);
+  dsl.one_to_one(use, dsl.task("end", {.result = true}));
+  tests::CoreBench bench(dsl.build());
+  bench.join(0, 1);
+  bench.begin();
+  for (const int instance : {0, 1}) {
+    bench.schedule();
+    bench.finish(instance);
+  }
+  const uint64_t use_is_done = bench.core.decision_count();
+  // Both objects are gone from the worker, and are made again there.
+  bench.apply(event::ReplicaLost{WorkerId(0), ObjectId(1)});
+  bench.apply(event::ReplicaLost{WorkerId(0), ObjectId(0)});
+  bench.schedule();
+  bench.finish(0);
+  bench.apply(event::RecordsSynced{use_is_done});
+  CHECK(bench.all<decision::DropObject>().empty());
+  CHECK(bench.core.replicas(ObjectId(0)) == std::vector<WorkerId>{WorkerId(0)});
+  CHECK(bench.run());
+  CHECK(bench.successes == std::vector<int>{2, 2, 1});
 }

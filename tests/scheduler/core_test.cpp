@@ -215,7 +215,50 @@ TEST_CASE("core: an object is dropped after its last consumer, everywhere") {
   CHECK(bench.outcome() == Outcome::kAllDone);
 }
 
-TEST_CASE("core: a copy that arrives after the last consumer is dropped at once") {
+TEST_CASE("core: what is idle is dropped once the records that made it so are on disk") {
+  CoreBench bench(chain());
+  bench.join(0, 1);
+  bench.begin();
+  bench.schedule();
+  bench.finish(0);
+  CHECK_FALSE(bench.core.waits_for_sync());
+  const uint64_t before_b = bench.core.decision_count();
+  bench.schedule();
+  bench.finish(1);
+  CHECK(bench.core.waits_for_sync());
+  bench.apply(event::RecordsSynced{before_b});  // does not cover the end of b
+  CHECK(bench.all<decision::DropObject>().empty());
+  bench.sync();
+  REQUIRE(bench.all<decision::DropObject>().size() == 1);
+  CHECK(bench.all<decision::DropObject>()[0].object == ObjectId(0));
+  CHECK_FALSE(bench.core.waits_for_sync());
+}
+
+//   a --> b --> c     b's worker is lost when a's output is idle and still there
+TEST_CASE("core: an idle object that is needed again before the sync stays") {
+  CoreBench bench(chain());
+  bench.join(0, 1);
+  bench.join(1, 1);
+  bench.begin();
+  bench.schedule();
+  REQUIRE(bench.worker(0) == WorkerId(0));
+  bench.finish(0);
+  bench.apply(event::ReplicaAdded{WorkerId(1), ObjectId(0)});
+  bench.schedule();
+  const WorkerId lost = bench.worker(1);
+  const WorkerId kept(lost == WorkerId(0) ? 1 : 0);
+  bench.finish(1);
+  bench.lose(static_cast<int>(lost.value));
+  CHECK(bench.state(0) == InstanceState::kDone);  // its bytes are there
+  CHECK(bench.state(1) == InstanceState::kReady);
+  bench.sync();
+  CHECK(bench.all<decision::DropObject>().empty());
+  CHECK(bench.core.replicas(ObjectId(0)) == std::vector<WorkerId>{kept});
+  CHECK(bench.run());
+  CHECK(bench.successes == std::vector<int>{1, 2, 1});
+}
+
+TEST_CASE("core: a copy that arrives after the last consumer is dropped at the next sync") {
   CoreBench bench(chain());
   bench.join(0, 1);
   bench.join(1, 1);
@@ -226,7 +269,9 @@ TEST_CASE("core: a copy that arrives after the last consumer is dropped at once"
   }
   const size_t before = bench.log.size();
   bench.apply(event::ReplicaAdded{WorkerId(1), ObjectId(0)});
-  REQUIRE(bench.all<decision::DropObject>(before).size() == 1);
+  CHECK(bench.all<decision::DropObject>(before).empty());
+  bench.sync();
+  CHECK(bench.all<decision::DropObject>(before).size() == 2);
   CHECK(bench.core.replicas(ObjectId(0)).empty());
 }
 
@@ -605,6 +650,7 @@ TEST_CASE("core: a lost worker costs exactly what an unfinished consumer needs")
     bench.finish(i);
   }
   bench.join(1, 1);
+  bench.sync();
   bench.lose(0);
   // c needs b's bytes, b needs a's, which were dropped when b was done
   CHECK(bench.state(0) == InstanceState::kReady);

@@ -87,6 +87,7 @@ class CoreBench {
   void returned(int instance, sched::ObjectId missing = {}) {
     apply(sched::event::AttemptReturned{worker(instance), attempt(instance), missing});
   }
+  void sync() { apply(sched::event::RecordsSynced{core.decision_count()}); }
   void lose(int worker) { apply(sched::event::WorkerLost{sched::WorkerId(worker)}); }
   void tick(sched::Instant at) {
     now = at;

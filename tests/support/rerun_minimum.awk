@@ -11,8 +11,11 @@
 # Instances that must run: those without a done record; those whose result is not in the run
 # directory; and, until nothing changes, the producers of what one of these reads and is nowhere.
 # Node stores count as gone: after the death of a whole run this is the exact set.
-# until_lost=1: as of the journal's first `worker lost` record, for a run that goes on; replicas of
-# other workers may have survived, so no instance outside the set may run again.
+#
+# until_lost=1: for a run that goes on without a worker; replicas of others may have survived, so no
+# instance outside the set may run again. The worker died some time after its last report and before
+# the record `worker lost`, and a failed fetch may tell of it earlier than the record: the set is
+# what must run as of the record, and of what was done as of the last report what must run then.
 BEGIN {FS = "\t"}
 
 function member(name,    start) {
@@ -29,17 +32,9 @@ function must_run(instance) {
   must[instance] = 1
   queue[queued++] = instance
 }
-
-FILENAME != last_file {last_file = FILENAME; ++file}
-
-file == 1 && $1 == "makes" {made[$2] = 1; kind[$2, $3] = $4; outputs[$2] = outputs[$2] " " $3}
-file == 1 && $1 == "reads" {reads[$2] = reads[$2] $3 FS $4 "\n"}
-file == 2 {there[$0] = 1}
-
-# A record that was cut short has no sum.
-file > 2 && /,"sum":"[0-9a-f]+"}$/ && !over {
+function apply(line) {
+  $0 = line
   record = member("t")
-  if (record == "worker" && member("state") == "lost" && until_lost) over = 1
   if (record == "done") done[label()] = 1
   if (record == "durable") {
     place[label(), member("output")] = member("path")
@@ -47,15 +42,15 @@ file > 2 && /,"sum":"[0-9a-f]+"}$/ && !over {
   }
   if (record == "removed") delete place[label(), member("output")]
 }
-
 function available(instance, output) {
   if (!(instance in done)) return 0
   if (kind[instance, output] == "value") return 1
   if (!((instance, output) in place)) return 0
   return until_lost || place[instance, output] in there || temporary[instance, output] in there
 }
-
-END {
+function find_must(    instance, count, names, i, at, edges, edge) {
+  split("", must)
+  queued = 0
   for (instance in made) {
     if (!(instance in done)) must_run(instance)
     count = split(outputs[instance], names, " ")
@@ -69,5 +64,34 @@ END {
       if (!available(edge[1], edge[2])) must_run(edge[1])
     }
   }
-  for (instance in must) print instance | "sort"
+}
+
+FILENAME != last_file {last_file = FILENAME; ++file}
+
+file == 1 && $1 == "makes" {made[$2] = 1; kind[$2, $3] = $4; outputs[$2] = outputs[$2] " " $3}
+file == 1 && $1 == "reads" {reads[$2] = reads[$2] $3 FS $4 "\n"}
+file == 2 {there[$0] = 1}
+
+# A record that was cut short has no sum.
+file > 2 && /,"sum":"[0-9a-f]+"}$/ && !lost {
+  if (until_lost && member("t") == "worker" && member("state") == "lost") {
+    match($0, /"worker":[0-9]+/)
+    lost = substr($0, RSTART, RLENGTH) ","
+  } else {
+    line[++lines] = $0
+  }
+}
+
+END {
+  for (i = 1; i <= lines; ++i)
+    if (lost && index(line[i], "{\"t\":\"done\"") == 1 && index(line[i], lost)) last_report = i
+  for (i = 1; i <= lines; ++i) {
+    apply(line[i])
+    if (i != last_report) continue
+    find_must()
+    for (instance in must) if (instance in done) set[instance] = 1
+  }
+  find_must()
+  for (instance in must) set[instance] = 1
+  for (instance in set) print instance | "sort"
 }
