@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 
+#include "engine/plan.h"
 #include "engine/verbs.h"
 
 namespace sluice::engine {

@@ -9,11 +9,8 @@ namespace sluice::engine {
 
 struct Options;
 
-int check_pipeline(const Options& options);
-int plan_pipeline(const Options& options);
 int show_status(const Options& options);
 int show_logs(const Options& options);
-int show_why(const Options& options);
 int stop_run(const Options& options);
 int replay_run(const Options& options);
 [[nodiscard]] std::string version_text();
