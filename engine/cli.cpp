@@ -5,6 +5,7 @@
 
 #include "engine/plan.h"
 #include "engine/verbs.h"
+#include "io/spec_json_schema.h"
 
 namespace sluice::engine {
 
@@ -86,6 +87,8 @@ int parse_command_line(int argc, char** argv, Options& options) {
   add_run_dir(stop, options);
   CLI::App& replay = *app.add_subcommand("replay", "replay a run's decisions and compare digests");
   add_run_dir(replay, options);
+  CLI::App& schema = *app.add_subcommand(
+      "schema", "the spec's JSON schema, for editors that check while you type");
 
   try {
     app.parse(argc, argv);
@@ -95,8 +98,9 @@ int parse_command_line(int argc, char** argv, Options& options) {
     return code == 0 ? 0 : kUsage;
   }
   const std::pair<CLI::App*, Verb> verbs[] = {
-      {&run, Verb::kRun},   {&check, Verb::kCheck}, {&plan, Verb::kPlan}, {&status, Verb::kStatus},
-      {&logs, Verb::kLogs}, {&why, Verb::kWhy},     {&stop, Verb::kStop}, {&replay, Verb::kReplay}};
+      {&run, Verb::kRun},       {&check, Verb::kCheck},   {&plan, Verb::kPlan},
+      {&status, Verb::kStatus}, {&logs, Verb::kLogs},     {&why, Verb::kWhy},
+      {&stop, Verb::kStop},     {&replay, Verb::kReplay}, {&schema, Verb::kSchema}};
   for (const auto& [parsed, verb] : verbs) {
     if (parsed->parsed()) options.verb = verb;
   }
@@ -123,6 +127,9 @@ int run_verb(const Options& options) {
       return stop_run(options);
     case Verb::kReplay:
       return replay_run(options);
+    case Verb::kSchema:
+      std::cout << io::spec_json_schema();
+      return 0;
     case Verb::kRun:
     case Verb::kNone:
       break;

@@ -12,7 +12,7 @@
 
 namespace sluice::engine {
 
-enum class Verb { kNone, kRun, kCheck, kPlan, kStatus, kLogs, kWhy, kStop, kReplay };
+enum class Verb { kNone, kRun, kCheck, kPlan, kStatus, kLogs, kWhy, kStop, kReplay, kSchema };
 
 struct Options {
   Verb verb = Verb::kNone;
