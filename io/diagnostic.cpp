@@ -49,6 +49,19 @@ Shown show(const std::string& line, size_t column) {
   return shown;
 }
 
+// What a user typed may hold control characters, which a terminal would obey.
+std::string visible(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\t') {
+      out += "→";
+    } else {
+      out += c != '\n' && std::iscntrl(static_cast<unsigned char>(c)) != 0 ? '?' : c;
+    }
+  }
+  return out;
+}
+
 auto sort_key(const Diagnostic& d) {
   return std::tie(d.mark.line, d.mark.column, d.level, d.text, d.hint);
 }
@@ -126,13 +139,13 @@ void Diagnostics::print(std::ostream& out) const {
     if (d.mark.line > 0) {
       out << ':' << d.mark.line << ':' << d.mark.column;
     }
-    out << ": " << (is_error ? "error: " : "warning: ") << d.text << '\n';
+    out << ": " << (is_error ? "error: " : "warning: ") << visible(d.text) << '\n';
     if (d.mark.line > 0 && d.mark.line <= lines_.size()) {
       const Shown shown = show(lines_[d.mark.line - 1], d.mark.column);
       out << "  " << shown.line << "\n  " << std::string(shown.caret, ' ') << "^\n";
     }
     if (!d.hint.empty()) {
-      out << "hint: " << d.hint << '\n';
+      out << "hint: " << visible(d.hint) << '\n';
     }
   }
   if (error_count > 0) {

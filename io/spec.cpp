@@ -39,7 +39,7 @@ void check_version(SpecReading& reading) {
   } else if (reading.tree[version].text != "1") {
     reading.diagnostics.error(
         reading.tree[version].mark,
-        "this spec has version '" + reading.tree[version].text + "', this program reads version 1",
+        "this spec has version " + shown(reading.tree[version]) + ", this program reads version 1",
         "write 'sluice: 1'");
   }
 }

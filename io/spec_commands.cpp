@@ -123,7 +123,8 @@ class CommandReader {
       if (part.use == TemplatePart::Use::kInputPaths && parts.size() > 1) {
         reading_.diagnostics.error(
             tree_.place(node, part.offset),
-            "'" + part.text + "' becomes several words, so it must stand alone in its word",
+            "'" + part.expression.front().names()[0].text() +
+                "' becomes several words, so it must stand alone in its word",
             "for one word use the list file ${{ in.NAME }}");
       }
     }

@@ -89,7 +89,9 @@ class ParamReader {
     }
     reading_.param_names.push_back(param.key);
     if (param.kind != YamlNode::Kind::kMap) {
-      const std::string value = param.kind == YamlNode::Kind::kList ? "[...]" : param.text;
+      const std::string value = param.kind == YamlNode::Kind::kList ? "[...]"
+                                : param.text.empty()                ? "\"\""
+                                                                    : param.text;
       reading_.diagnostics.error(
           param.mark, "param '" + param.key + "' has no type",
           "write " + param.key + ": {type: " + guessed_type(param) + ", default: " + value + "}");
@@ -125,7 +127,7 @@ class ParamReader {
     if (found != names.end()) {
       return static_cast<ParamType>(found - names.begin());
     }
-    reading_.diagnostics.error(tree_[node].mark, where + ": there is no type '" + text + "'",
+    reading_.diagnostics.error(tree_[node].mark, where + ": there is no type " + shown(tree_[node]),
                                suggestion(text, names, "the types are"));
     return std::nullopt;
   }

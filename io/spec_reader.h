@@ -110,6 +110,8 @@ void report(SpecReading& reading, NodeIndex node, const std::vector<ExpressionEr
                                                    const std::string& what);
 [[nodiscard]] std::optional<int64_t> read_int(SpecReading& reading, NodeIndex node,
                                               const std::string& what, int64_t least, int64_t most);
+// "'text'", "a list", "a map" or "nothing": what was found.
+[[nodiscard]] std::string shown(const YamlNode& node);
 // An error at a scalar, with the template beside the value where they differ.
 void report_value(SpecReading& reading, NodeIndex node, const std::string& text,
                   const std::string& hint);

@@ -166,25 +166,101 @@ constexpr std::array<std::string_view, kLevelCount> kTitles = {
     "the top level", "a param",   "a task",    "foreach", "a foreach key",
     "an input",      "an output", "resources", "retry",   "a cause of retry"};
 
-// "'cpus' belongs in resources", when another level has the key.
-std::string belongs_elsewhere(Level level, std::string_view key) {
-  for (const KeyRule& rule : kRules) {
-    if (rule.level != level && rule.key == key && rule.supported) {
-      return "'" + std::string(key) + "' is a key of " + std::string(level_title(rule.level));
+// What other tools call it.
+struct OtherWord {
+  Level level;
+  std::string_view word;
+  std::string_view ours;
+};
+constexpr std::array kOtherWords = {
+    OtherWord{Level::kTop, "steps", "tasks"},
+    OtherWord{Level::kTop, "jobs", "tasks"},
+    OtherWord{Level::kTop, "rules", "tasks"},
+    OtherWord{Level::kTop, "vars", "params"},
+    OtherWord{Level::kTop, "variables", "params"},
+    OtherWord{Level::kTop, "parameters", "params"},
+    OtherWord{Level::kTop, "version", "sluice"},
+    OtherWord{Level::kTask, "cmd", "run' or 'sh"},
+    OtherWord{Level::kTask, "command", "run' or 'sh"},
+    OtherWord{Level::kTask, "script", "sh"},
+    OtherWord{Level::kTask, "shell", "sh"},
+    OtherWord{Level::kTask, "bash", "sh"},
+    OtherWord{Level::kTask, "in", "inputs"},
+    OtherWord{Level::kTask, "out", "outputs"},
+    OtherWord{Level::kTask, "depends_on", "inputs' or 'after"},
+    OtherWord{Level::kTask, "depends", "inputs' or 'after"},
+    OtherWord{Level::kTask, "needs", "inputs' or 'after"},
+    OtherWord{Level::kTask, "requires", "inputs' or 'after"},
+    OtherWord{Level::kTask, "matrix", "foreach"},
+    OtherWord{Level::kTask, "items", "foreach"},
+    OtherWord{Level::kTask, "with_items", "foreach"},
+    OtherWord{Level::kTask, "cores", "cpus' in 'resources"},
+    OtherWord{Level::kTask, "threads", "cpus' in 'resources"},
+    OtherWord{Level::kTask, "mem", "memory' in 'resources"},
+    OtherWord{Level::kTask, "time", "timeout"},
+    OtherWord{Level::kTask, "walltime", "timeout"},
+    OtherWord{Level::kTask, "retries", "retry"},
+    OtherWord{Level::kTask, "retires", "retry"},
+    OtherWord{Level::kTask, "environment", "env"},
+    OtherWord{Level::kTask, "on_error", "on_failure"},
+    OtherWord{Level::kInput, "task", "from"},
+    OtherWord{Level::kInput, "path", "file"},
+    OtherWord{Level::kOutput, "path", "file"},
+    OtherWord{Level::kOutput, "hdf5", "h5"},
+    OtherWord{Level::kResources, "cores", "cpus"},
+    OtherWord{Level::kResources, "ncpus", "cpus"},
+    OtherWord{Level::kResources, "threads", "cpus"},
+    OtherWord{Level::kResources, "mem", "memory"},
+    OtherWord{Level::kRetryCause, "times", "max"},
+    OtherWord{Level::kRetryCause, "count", "max"},
+    OtherWord{Level::kRetryCause, "attempts", "max"},
+};
+
+std::string other_tools_hint(Level level, std::string_view key) {
+  for (const OtherWord& other : kOtherWords) {
+    if (other.level == level && other.word == key) {
+      return "did you mean '" + std::string(other.ours) + "'?";
     }
   }
   return "";
 }
 
-std::string known_keys_hint(Level level, std::string_view key, std::span<const std::string> more) {
-  std::vector<std::string> known(more.begin(), more.end());
-  std::vector<std::string> later;
+// "'memory' is a key of resources", when other levels have the key.
+std::string belongs_elsewhere_hint(Level level, std::string_view key) {
+  std::string hint;
   for (const KeyRule& rule : kRules) {
-    if (rule.level == level) {
-      (rule.supported ? known : later).emplace_back(rule.key);
+    if (rule.level != level && rule.key == key && rule.supported) {
+      hint += hint.empty() ? "'" + std::string(key) + "' is a key of " : " and of ";
+      hint += level_title(rule.level);
     }
   }
-  const std::string near_later = did_you_mean(key, later);
+  return hint;
+}
+
+std::vector<std::string> keys_of(Level level, bool supported) {
+  std::vector<std::string> keys;
+  for (const KeyRule& rule : kRules) {
+    if (rule.level == level && rule.supported == supported) {
+      keys.emplace_back(rule.key);
+    }
+  }
+  return keys;
+}
+
+// What to write instead of an unknown key.
+std::string key_hint(Level level, std::string_view key, std::span<const std::string> more) {
+  std::vector<std::string> known(more.begin(), more.end());
+  const std::vector<std::string> ours = keys_of(level, true);
+  known.insert(known.end(), ours.begin(), ours.end());
+  if (std::find(known.begin(), known.end(), std::string(key) + "s") != known.end()) {
+    return "did you mean '" + std::string(key) + "s'?";
+  }
+  for (std::string hint : {other_tools_hint(level, key), belongs_elsewhere_hint(level, key)}) {
+    if (!hint.empty()) {
+      return hint;
+    }
+  }
+  const std::string near_later = did_you_mean(key, keys_of(level, false));
   if (did_you_mean(key, known).empty() && !near_later.empty()) {
     return "did you mean '" + near_later + "'? It is not supported yet";
   }
@@ -218,11 +294,8 @@ void check_keys(const YamlTree& tree, NodeIndex map, Level level, const std::str
       diagnostics.error(node.key_mark, "'" + node.key + "' in " + where + " is not supported yet");
       continue;
     }
-    std::string hint = belongs_elsewhere(level, node.key);
-    if (hint.empty()) {
-      hint = known_keys_hint(level, node.key, more);
-    }
-    diagnostics.error(node.key_mark, "unknown key '" + node.key + "' in " + where, hint);
+    diagnostics.error(node.key_mark, "unknown key '" + node.key + "' in " + where,
+                      key_hint(level, node.key, more));
   }
 }
 

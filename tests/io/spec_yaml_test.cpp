@@ -155,7 +155,7 @@ TEST_CASE("spec_yaml: what is not UTF-8 text is refused at its place") {
 }
 
 TEST_CASE("spec_yaml: unquoted ${{ }} in a flow collection gets the remedy") {
-  CHECK(Read("a: {grid: ${{ params.grids }}}\n").printed().find("in double quotes") !=
+  CHECK(Read("a: {grid: ${{ params.grids }}}\n").printed().find("into double quotes") !=
         std::string::npos);
   CHECK(Read("a: {{ n }}\n").printed().find("write \"${{ name }}\"") != std::string::npos);
 }
