@@ -288,7 +288,8 @@ std::optional<io::Pipeline> read_for_run(const Options& options) {
   const RunDirectory directory = options.directory();
   io::FileSourceIds sources(directory.sources_cache());
   io::Diagnostics diagnostics;
-  auto pipeline = io::read_pipeline({options.spec, options.set}, sources, diagnostics);
+  auto pipeline =
+      io::read_pipeline({options.spec, options.set, directory.path}, sources, diagnostics);
   diagnostics.print(std::cerr);
   if (pipeline && std::filesystem::exists(directory.path))
     (void)sources.save();  // a cache: only speed is lost

@@ -92,9 +92,23 @@ scheduler::InstanceId Pipeline::find(const std::string& task, const std::string&
   if (id == hidden->task_ids.end()) {
     return {};
   }
-  const auto& items = hidden->tasks[id->second.index()].item_index;
-  const auto index = items.find(item);
-  return index == items.end() ? scheduler::InstanceId() : graph.instance(id->second, index->second);
+  const auto index = hidden->tasks[id->second.index()].item_index.find(item);
+  return index ? graph.instance(id->second, *index) : scheduler::InstanceId();
+}
+
+ItemIndex::ItemIndex(const TaskText& task) {
+  sorted_.reserve(task.items.size());
+  for (uint32_t i = 0; i < task.items.size(); ++i) {
+    sorted_.emplace_back(hash_text(item_text(task, i)), i);
+  }
+  std::sort(sorted_.begin(), sorted_.end());
+}
+
+std::optional<uint32_t> ItemIndex::find(const std::string& item) const {
+  const scheduler::Hash128 hash = hash_text(item);
+  const auto found = std::lower_bound(sorted_.begin(), sorted_.end(), std::pair(hash, uint32_t{0}));
+  return found != sorted_.end() && found->first == hash ? std::optional(found->second)
+                                                        : std::nullopt;
 }
 
 std::string Pipeline::result_path(scheduler::ObjectId object) const {

@@ -26,6 +26,7 @@ struct TaskInput {
   scheduler::TaskId producer;     // else
   uint32_t output = 0;            // index into the producer's outputs
   std::vector<std::string> over;  // kGather: keys that are gathered over
+  std::string where;              // "seed=0": only these of the producer's items; "" for all
   bool is_list = false;
 };
 struct TaskOutput {
@@ -37,6 +38,7 @@ struct TaskText {
   std::vector<std::string> keys;  // foreach keys, in declared order
   std::vector<std::vector<std::string>>
       items;  // per item: the values, parallel to keys; one empty item without foreach
+  std::vector<std::string> item_sources;  // patterns and files that the items came from
   std::vector<TaskInput> inputs;
   std::vector<TaskOutput> outputs;
   std::string run_text;  // the command as written, for people

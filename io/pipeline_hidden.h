@@ -31,11 +31,22 @@ struct CommandTemplate {
   std::vector<std::pair<std::string, Template>> environment;
 };
 
+// Finds items by their texts: a hash and an index for each, 24 bytes, however long the texts are.
+class ItemIndex {
+ public:
+  ItemIndex() = default;
+  explicit ItemIndex(const TaskText& task);
+  [[nodiscard]] std::optional<uint32_t> find(const std::string& item) const;
+
+ private:
+  std::vector<std::pair<scheduler::Hash128, uint32_t>> sorted_;
+};
+
 struct TaskTemplates {
   CommandTemplate command;
   std::vector<Template> source_paths;  // by input; empty where a task makes it
   std::vector<uint32_t> group_order;   // by input: which of the instance's groups; not for sources
-  std::map<std::string, uint32_t> item_index;
+  ItemIndex item_index;
 };
 
 struct Pipeline::Hidden {

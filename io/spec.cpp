@@ -139,16 +139,19 @@ void add_task(SpecTask& task, const std::vector<scheduler::Hash128>& keys,
 }
 
 void add_groups(const SpecTask& task, scheduler::TaskId id, scheduler::GraphBuilder& builder) {
+  std::vector<scheduler::ObjectId> objects;
+  std::vector<scheduler::InstanceId> consumers;
   for (size_t i = 0; i < task.inputs.size(); ++i) {
     const scheduler::TaskId producer(task.inputs[i].producer);
-    for (const JoinGroup& group : task.groups[i]) {
-      std::vector<scheduler::ObjectId> objects;
-      std::vector<scheduler::InstanceId> consumers;
-      for (const uint32_t item : group.producers) {
+    const JoinGroups& groups = task.groups[i];
+    for (size_t group = 0; group < groups.size(); ++group) {
+      objects.clear();
+      consumers.clear();
+      for (const uint32_t item : groups.producers_of(group)) {
         objects.push_back(builder.so_far().object(builder.so_far().instance(producer, item),
                                                   task.inputs[i].output));
       }
-      for (const uint32_t item : group.consumers) {
+      for (const uint32_t item : groups.consumers_of(group)) {
         consumers.push_back(builder.so_far().instance(id, item));
       }
       builder.group(objects, consumers);
@@ -171,9 +174,8 @@ Pipeline build(SpecReading& reading, const std::vector<std::vector<scheduler::Ha
   pipeline.graph = builder.build();
   for (size_t i = 0; i < reading.tasks.size(); ++i) {
     SpecTask& task = reading.tasks[i];
-    for (uint32_t item = 0; item < task.text.items.size(); ++item) {
-      task.templates.item_index.emplace(item_text(task.text, item), item);
-    }
+    task.groups.clear();
+    task.templates.item_index = ItemIndex(task.text);
     pipeline.hidden->task_ids.emplace(task.name, scheduler::TaskId(i));
     pipeline.tasks.push_back(std::move(task.text));
     pipeline.hidden->tasks.push_back(std::move(task.templates));
@@ -202,7 +204,9 @@ std::optional<Pipeline> read_pipeline(const SpecOptions& options, SourceIds& sou
   if (!tree) {
     return std::nullopt;
   }
-  SpecReading reading{*tree, diagnostics, sources, file.parent_path(), {}, {}, {}, {}, {}};
+  SpecReading reading{
+      *tree, diagnostics, sources, file.parent_path(), options.run_directory, {}, {}, {},
+      {},    {},          {}};
   read_all(reading, options);
   const std::string name = read_name(reading, file);
   const auto keys = all_keys(reading);

@@ -20,6 +20,7 @@ namespace sluice::io {
 struct SpecOptions {
   std::filesystem::path file;
   std::vector<std::pair<std::string, std::string>> set;  // --set name=value
+  std::filesystem::path run_directory;  // absolute; no pattern finds what lies there
 };
 
 // The pipeline, or nothing when `diagnostics` holds an error. Warnings may be there in both cases.

@@ -42,13 +42,14 @@ InputDescription describe_input(const Pipeline& pipeline, const TaskInput& input
 }  // namespace
 
 std::string join_text(const TaskInput& input) {
+  const std::string where = input.where.empty() ? "" : " where " + input.where;
   switch (input.join) {
     case JoinKind::kOneToOne:
-      return "one-to-one";
+      return "one-to-one" + where;
     case JoinKind::kBroadcast:
-      return "broadcast";
+      return "broadcast" + where;
     case JoinKind::kGather:
-      return "gather over " + list_text(input.over);
+      return (input.over.empty() ? "gather" : "gather over " + list_text(input.over)) + where;
     case JoinKind::kSource:
       break;
   }

@@ -26,7 +26,7 @@ struct TaskDescription {
 };
 
 [[nodiscard]] std::vector<TaskDescription> describe(const Pipeline& pipeline);
-// "gather over [alpha]"
+// "gather over [alpha] where seed=0"
 [[nodiscard]] std::string join_text(const TaskInput& input);
 // "3 tasks, 9 instances, 15 objects"
 [[nodiscard]] std::string count_text(const Pipeline& pipeline);

@@ -47,8 +47,10 @@ class InputReader {
                                  "write either {from: task.output} or {file: path}");
     } else if (from != kNoNode) {
       reference(from);
+      read_join();
     } else if (file != kNoNode) {
       source(file);
+      refuse_join();
     } else if (tree_.find(node_, "any_of") == kNoNode) {
       reading_.diagnostics.error(tree_[node_].mark, where() + " names neither a task nor a file",
                                  "write either {from: task.output} or {file: path}");
@@ -91,6 +93,71 @@ class InputReader {
     input_.from_output = output;
   }
 
+  // A file has no instances to choose from.
+  void refuse_join() {
+    for (const char* key : {"join", "where", "missing"}) {
+      if (const NodeIndex node = tree_.find(node_, key); node != kNoNode) {
+        reading_.diagnostics.error(
+            tree_[node].key_mark,
+            "'" + std::string(key) + "' in " + where() + " is for outputs of tasks, this is a file",
+            "remove it");
+      }
+    }
+  }
+
+  void read_join() {
+    if (const NodeIndex join = tree_.find(node_, "join"); join != kNoNode) {
+      read_join_keys(join);
+    }
+    if (const NodeIndex conditions = tree_.find(node_, "where"); conditions != kNoNode) {
+      read_where(conditions);
+    }
+    if (const NodeIndex missing = tree_.find(node_, "missing"); missing != kNoNode) {
+      const auto text = read_text(reading_, missing, "'missing' of " + where());
+      input_.join.skip_missing = text == "skip";
+      if (text && *text != "skip" && *text != "error") {
+        report_value(reading_, missing,
+                     "'missing' of " + where() + " is '" + *text + "', error or skip is needed",
+                     "");
+      }
+    }
+  }
+
+  void read_join_keys(NodeIndex join) {
+    const YamlNode& node = tree_[join];
+    if (node.kind == YamlNode::Kind::kScalar && node.text == "all") {
+      input_.join.all = true;
+      return;
+    }
+    const std::string what = "'join' of " + where();
+    if (node.kind != YamlNode::Kind::kList || node.count == 0) {
+      const std::string text = node.kind == YamlNode::Kind::kScalar ? node.text : "";
+      reading_.diagnostics.error(
+          node.mark, what + " must be all or a list of keys",
+          is_name(text) ? "write join: [" + text + "]" : "write join: all, or join: [grid]");
+      return;
+    }
+    input_.join.keys_node = join;
+    for (const NodeIndex child : tree_.children(join)) {
+      if (auto key = read_text(reading_, child, "a key in " + what)) {
+        input_.join.keys.push_back(std::move(*key));
+      }
+    }
+  }
+
+  void read_where(NodeIndex conditions) {
+    const std::string what = "'where' of " + where();
+    if (!expect_map(reading_, conditions, what, "where: {seed: 0}")) {
+      return;
+    }
+    for (const NodeIndex child : tree_.children(conditions)) {
+      const std::string& key = tree_[child].key;
+      if (auto value = read_text(reading_, child, "'" + key + "' in " + what)) {
+        input_.join.where.push_back({key, std::move(*value), child});
+      }
+    }
+  }
+
   SpecReading& reading_;
   const YamlTree& tree_;
   SpecTask& task_;
@@ -126,7 +193,6 @@ void resolve(SpecReading& reading, const SpecTask& task, SpecInput& input) {
                         : suggestion(input.from_output, names_of(outputs), "its outputs are"));
     return;
   }
-  output->consumed = true;
   input.resolved = true;
   input.producer = producer->second;
   input.output = static_cast<size_t>(output - outputs.begin());

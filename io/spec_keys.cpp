@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "io/spec_reader.h"
 
@@ -269,13 +270,19 @@ class KeyMaker {
     return text;
   }
 
+  // Asks the file system once for each name, not once for each item.
   void add_file(Serial& serial, const std::filesystem::path& path) {
-    std::error_code ignored;
-    if (std::filesystem::is_regular_file(path, ignored)) {
-      if (const Expected<Hash128>& id = content_id(path)) {
-        serial.tag('f');
-        serial.hash(*id);
-      }
+    const auto [known, fresh] = is_file_.emplace(path.string(), false);
+    if (fresh) {
+      std::error_code ignored;
+      known->second = std::filesystem::is_regular_file(path, ignored);
+    }
+    if (!known->second) {
+      return;
+    }
+    if (const Expected<Hash128>& id = content_id(path)) {
+      serial.tag('f');
+      serial.hash(*id);
     }
   }
 
@@ -383,7 +390,8 @@ class KeyMaker {
   Serial common_;
   bool failed_ = false;
   size_t missing_count_ = 0;
-  std::map<std::string, Expected<Hash128>> content_ids_;
+  std::unordered_map<std::string, Expected<Hash128>> content_ids_;
+  std::unordered_map<std::string, bool> is_file_;
   std::map<std::string, bool> checked_programs_;
 };
 

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +21,20 @@
 
 namespace sluice::io {
 
+// How an input picks instances of its producer, beside the rule of equal keys.
+struct JoinRule {
+  struct Where {
+    std::string key;
+    std::string value;
+    NodeIndex node = kNoNode;
+  };
+  bool all = false;               // `join: all`
+  NodeIndex keys_node = kNoNode;  // `join: [keys]`, if there
+  std::vector<std::string> keys;
+  std::vector<Where> where;
+  bool skip_missing = false;
+};
+
 struct SpecInput {
   std::string name;
   Mark mark;
@@ -27,6 +43,7 @@ struct SpecInput {
   Template path;  // a source's
   std::string from_task;
   std::string from_output;
+  JoinRule join;
   bool resolved = false;  // producer and output below are known
   size_t producer = 0;
   size_t output = 0;
@@ -39,13 +56,27 @@ struct SpecOutput {
   ValueType value_type = ValueType::kString;
   std::string file_name;
   bool keep = false;
-  bool consumed = false;
+  bool consumed = false;   // each instance's is read by some task
+  std::vector<bool> read;  // by item, while some may be read by nobody
 };
 
-// The objects that a set of consumers sees through one input, as item indexes.
-struct JoinGroup {
+// The groups of one input, in flat arrays: the objects that a set of consumers sees through it, as
+// item indexes. Group g is the ranges [begin[g], begin[g + 1]) of both.
+struct JoinGroups {
   std::vector<uint32_t> producers;
+  std::vector<uint32_t> producers_begin{0};
   std::vector<uint32_t> consumers;
+  std::vector<uint32_t> consumers_begin{0};
+
+  [[nodiscard]] size_t size() const { return producers_begin.size() - 1; }
+  [[nodiscard]] std::span<const uint32_t> producers_of(size_t group) const {
+    return std::span(producers).subspan(producers_begin[group],
+                                        producers_begin[group + 1] - producers_begin[group]);
+  }
+  [[nodiscard]] std::span<const uint32_t> consumers_of(size_t group) const {
+    return std::span(consumers).subspan(consumers_begin[group],
+                                        consumers_begin[group + 1] - consumers_begin[group]);
+  }
 };
 
 struct SpecTask {
@@ -56,7 +87,7 @@ struct SpecTask {
   bool items_known = true;
   std::vector<SpecInput> inputs;
   std::vector<SpecOutput> outputs;
-  std::vector<std::vector<JoinGroup>> groups;  // by input; empty for sources
+  std::vector<JoinGroups> groups;  // by input; empty for sources
   TaskTemplates templates;
   std::vector<NodeIndex> word_nodes;  // parallel to templates.command.words
   std::vector<NodeIndex> environment_nodes;
@@ -71,11 +102,13 @@ struct SpecReading {
   Diagnostics& diagnostics;
   SourceIds& sources;
   std::filesystem::path folder;
+  std::filesystem::path run_directory;   // patterns leave it out; may be empty
   std::vector<std::string> param_names;  // declared, also those whose value was refused
   std::vector<Param> params;
   std::vector<scheduler::Limit> limits;
   std::vector<SpecTask> tasks;
   std::map<std::string, size_t> task_index;
+  std::set<std::string> warned_of_returns;  // files: one warning each
 };
 
 template <class T>
@@ -118,6 +151,15 @@ void report_value(SpecReading& reading, NodeIndex node, const std::string& text,
 [[nodiscard]] bool expect_map(SpecReading& reading, NodeIndex node, const std::string& what,
                               const std::string& example);
 [[nodiscard]] bool check_name(SpecReading& reading, const YamlNode& node, const std::string& what);
+
+// ---- items (io/spec_items.cpp) ----
+// The values of an item in these columns as one text; no two lists of values give the same.
+[[nodiscard]] std::string joined_values(const std::vector<std::string>& item,
+                                        const std::vector<size_t>& columns);
+// "[grid=64,alpha=0.1], [grid=64,alpha=0.2] and 5 more"
+[[nodiscard]] std::string named_items(const SpecTask& task, const std::vector<uint32_t>& items);
+// What to write instead of `text`, which is no value of this foreach key; "" if there is no item.
+[[nodiscard]] std::string value_hint(const SpecTask& task, size_t column, const std::string& text);
 
 // ---- steps, in this order ----
 void read_params(SpecReading& reading, NodeIndex params,

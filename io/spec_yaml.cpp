@@ -306,13 +306,16 @@ class YamlBuilder final : public YAML::EventHandler {
                       : YamlNode::Style::kBlock;
   }
 
+  // Looks at the indentation only: a line may be as long as the file.
   void check_tab(Mark mark) {
     const size_t at = tree_.source_offset(mark);
     const size_t begin = tree_.line_begins_[mark.line - 1];
-    const std::string_view before = std::string_view(tree_.source_).substr(begin, at - begin);
-    if (before.find('\t') != std::string_view::npos &&
-        before.find_first_not_of(" \t") == std::string_view::npos) {
-      diagnostics_.error({mark.line, static_cast<uint32_t>(before.find('\t') + 1)},
+    if (tree_.source_.find_first_not_of(" \t", begin) < at) {
+      return;
+    }
+    const size_t tab = std::string_view(tree_.source_).substr(begin, at - begin).find('\t');
+    if (tab != std::string_view::npos) {
+      diagnostics_.error({mark.line, static_cast<uint32_t>(tab + 1)},
                          "tab used for indentation, use spaces");
     }
   }
@@ -378,6 +381,9 @@ class YamlBuilder final : public YAML::EventHandler {
                          "remove one of them");
     }
     // Only lists and maps in a key's place need a node of their own, to hold their children.
+    if (node.kind == YamlNode::Kind::kScalar) {
+      return kNoNode;
+    }
     tree_.nodes_.push_back(std::move(node));
     return static_cast<NodeIndex>(tree_.nodes_.size() - 1);
   }

@@ -38,7 +38,7 @@ io::Pipeline read_spec(const std::string& text) {
   test::write_text(folder / "sums.yaml", text);
   io::FileSourceIds sources;
   io::Diagnostics diagnostics;
-  auto pipeline = io::read_pipeline({folder / "sums.yaml", {}}, sources, diagnostics);
+  auto pipeline = io::read_pipeline({folder / "sums.yaml", {}, {}}, sources, diagnostics);
   if (!pipeline) diagnostics.print(std::cerr);
   REQUIRE(pipeline.has_value());
   return std::move(*pipeline);

@@ -36,7 +36,8 @@ class SpecFolder {
     write("p.yaml", text);
     io::Diagnostics diagnostics;
     io::FileSourceIds sources;
-    auto pipeline = io::read_pipeline({path() / "p.yaml", std::move(set)}, sources, diagnostics);
+    auto pipeline = io::read_pipeline({path() / "p.yaml", std::move(set), path() / "p.run"},
+                                      sources, diagnostics);
     std::ostringstream out;
     diagnostics.print(out);
     printed = out.str();
