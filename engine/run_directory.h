@@ -18,6 +18,7 @@ struct RunDirectory {
     return path / "results" / ".tmp";
   }
   [[nodiscard]] std::filesystem::path objects() const { return path / "objects"; }
+  [[nodiscard]] std::filesystem::path items() const { return path / "items"; }
   [[nodiscard]] std::filesystem::path logs() const { return path / "logs"; }
   [[nodiscard]] std::filesystem::path failed() const { return path / "failed"; }
   // The copy of a failed attempt's directory: failed/<submission>.<attempt>.

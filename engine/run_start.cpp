@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/clock.h"
+#include "engine/item_lists.h"
 #include "engine/resume.h"
 #include "io/sources.h"
 
@@ -29,8 +30,9 @@ Status make_folders(const RunDirectory& directory) {
   std::error_code error;
   std::filesystem::remove_all(directory.lost(), error);
   std::filesystem::remove(directory.stop_request(), error);
-  for (const auto& folder : {directory.path, directory.results_temporary(),
-                             directory.objects() / ".tmp", directory.logs(), directory.lost()}) {
+  for (const auto& folder :
+       {directory.path, directory.results_temporary(), directory.objects() / ".tmp",
+        directory.items(), directory.logs(), directory.lost()}) {
     std::filesystem::create_directories(folder, error);
     if (error) {
       return Error{"the run directory " + directory.path.string() +
@@ -71,6 +73,8 @@ Expected<RunStart> start_run(const io::Pipeline& pipeline, const RunDirectory& d
   for (const std::string& text : journal->messages) start.messages.push_back(text);
   Resume known = resume(*journal, pipeline, directory.path, io::real_files(), io::hash_file);
   for (const std::string& text : known.messages) start.messages.push_back(text);
+  for (std::string& text : keep_item_lists(pipeline, directory, io::real_files()))
+    start.messages.push_back(std::move(text));
   start.restored = std::move(known.restored);
   start.durable_paths = std::move(known.durable_paths);
   for (const std::string& path : known.orphans)
