@@ -3,7 +3,7 @@
 . "$(dirname "$0")/../support/check.sh"
 cd "${scratch:?}" || exit
 sluice=${sluice:?}
-cp -r "${repository:?}"/configs/{sweep,values,many} . || exit
+cp -r "${repository:?}"/configs/{sweep,files,values,many} . || exit
 
 # ran: how many instances the last command ran.
 ran() { sed -n 's/.* done (\([0-9]*\) ran now.*/\1/p' output; }
@@ -35,3 +35,18 @@ check_equal "values: the last root is that of 2" \
 check "many: runs" "$sluice" run many/many.yaml
 check_equal "many: 10 000 squares sum up to n (n - 1) (2 n - 1) / 6" \
   "$(cat many/many.run/results/sum/sum)" "$((10000 * 9999 * 19999 / 6))"
+# ---------------------------------------------------------------- files
+
+check_status "files: one broken file makes the run end with 1" 1 "$sluice" run files/files.yaml
+check_says "files: the message of its program is in the summary" 'data/station-3.csv:4: "n.a." is no temperature'
+check_equal "files: the other four are done" "$(find files/files.run/results/summarise -type f | wc -l)" 4
+check "files: logs --failed shows the failed attempt" "$sluice" logs files/files.run --failed
+check_says "files: and only that" 'station-3'
+sed -i 's/n\.a\./15.9/' files/data/station-3.csv
+check "files: mended, it runs" "$sluice" run files/files.yaml
+check_equal "files: only the mended file and the table ran" "$(ran)" 2
+check_equal "files: the table has five rows" "$(wc -l <files/files.run/results/table/table.tsv)" 5
+printf 'hour,temperature\n00,1.5\n' >files/data/station-6.csv
+check "files: with one file more, it runs" "$sluice" run files/files.yaml
+check_says "files: it says that there is a new item" '1 new item'
+check_equal "files: only the new file and the table ran" "$(ran)" 2
