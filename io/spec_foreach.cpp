@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "io/spec_schema.h"
+#include "io/spec_values.h"
 
 namespace sluice::io {
 
@@ -126,8 +127,11 @@ class ForeachReader {
         continue;
       }
       ++keys;
-      if (!check_key(node)) {
-        continue;
+      const bool twice = std::any_of(factors.begin(), factors.end(), [&](const Factor& factor) {
+        return factor.keys[0] == node.key;
+      });
+      if (twice || !check_key(node)) {
+        continue;  // reported
       }
       Factor factor{{node.key}, {}};
       if (auto texts = read_foreach_values(reading_, task_, child, allow_empty_)) {
@@ -222,7 +226,7 @@ class ForeachReader {
 
   // Reported already, or a note.
   static bool is_other_key(const YamlNode& node) {
-    return node.key.rfind("x-", 0) != 0 && find_rule(Level::kForeach, node.key) == nullptr;
+    return is_name(node.key) && find_rule(Level::kForeach, node.key) == nullptr;
   }
 
   void check_distinct(const std::vector<Texts>& rows, const std::vector<NodeIndex>& nodes) {

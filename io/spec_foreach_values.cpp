@@ -43,7 +43,7 @@ class ValuesReader {
       return read_map();
     }
     if (found.kind == YamlNode::Kind::kList) {
-      return not_empty(read_list(node_, "a value of " + what_));
+      return found.count == 0 ? not_empty({}) : read_list(node_, "a value of " + what_);
     }
     std::optional<Value> value = read_value(reading_, node_, what_);
     if (!value) {
@@ -151,29 +151,39 @@ class ValuesReader {
     if (!name) {
       return {};
     }
-    Expected<LineList> list = read_line_list(in_folder(reading_.folder, *name));
-    if (!list) {
-      report_value(reading_, file, what_ + ": " + list.error().message,
-                   list.error().code == 0 ? "remove the line, or save the file as text"
-                                          : "paths are relative to the folder of the spec, " +
-                                                reading_.folder.string());
+    const auto [known, fresh] = reading_.item_lists.try_emplace({"lines", *name});
+    if (fresh && !read_lines(file, *name, known->second)) {
+      reading_.item_lists.erase(known);
       return {};
     }
-    if (list->carriage_returns && reading_.warned_of_returns.insert(*name).second) {
-      reading_.diagnostics.warning(tree_[file].mark,
-                                   "lines of '" + *name +
-                                       "' end with carriage return and newline; the carriage "
-                                       "returns are ignored",
-                                   "save the file with unix line ends");
-    }
-    if (list->lines.empty() && !allow_empty_) {
+    if (known->second.empty() && !allow_empty_) {
       report_value(reading_, file,
                    what_ + ": '" + *name + "' has no lines, so the task would have no instance",
                    "if that is fine write allow_empty: true in foreach");
     }
     lines_of_ = *name;
     task_.text.item_sources.push_back(*name);
-    return std::move(list->lines);
+    return known->second;
+  }
+
+  bool read_lines(NodeIndex file, const std::string& name, Texts& lines) {
+    Expected<LineList> list = read_line_list(in_folder(reading_.folder, name));
+    if (!list) {
+      report_value(reading_, file, what_ + ": " + list.error().message,
+                   list.error().code == 0 ? "remove the line, or save the file as text"
+                                          : "paths are relative to the folder of the spec, " +
+                                                reading_.folder.string());
+      return false;
+    }
+    if (list->carriage_returns) {
+      reading_.diagnostics.warning(tree_[file].mark,
+                                   "lines of '" + name +
+                                       "' end with carriage return and newline; the carriage "
+                                       "returns are ignored",
+                                   "save the file with unix line ends");
+    }
+    lines = std::move(list->lines);
+    return true;
   }
 
   Texts glob(NodeIndex node) {
@@ -182,28 +192,38 @@ class ValuesReader {
       return {};
     }
     const GlobPattern pattern(*text);
-    auto files = pattern.files(reading_.folder, reading_.run_directory);
-    if (!files) {
-      report_value(reading_, node, what_ + ": " + files.error().message,
-                   "make it readable, or choose a pattern that does not lead there");
-      return {};
+    const auto [known, fresh] = reading_.item_lists.try_emplace({"glob", *text});
+    if (fresh) {
+      auto files = pattern.files(reading_.folder, reading_.run_directory);
+      if (!files) {
+        report_value(reading_, node, what_ + ": " + files.error().message,
+                     "make it readable, or choose a pattern that does not lead there");
+        reading_.item_lists.erase(known);
+        return {};
+      }
+      known->second = std::move(*files);
     }
-    if (files->empty() && !allow_empty_) {
+    if (known->second.empty() && !allow_empty_) {
       report_value(reading_, node, what_ + ": no file matches '" + *text + "'",
                    "patterns are relative to the folder of the spec, " + reading_.folder.string() +
                        "; if none is fine write allow_empty: true in foreach");
     }
-    if (!reading_.run_directory.empty() &&
-        pattern.reaches(reading_.folder, reading_.run_directory)) {
-      reading_.diagnostics.warning(tree_[node].mark,
-                                   what_ + ": the pattern '" + *text +
-                                       "' also covers the run directory '" +
-                                       reading_.run_directory.filename().string() +
-                                       "', where results go; what lies there is left out",
-                                   "keep the files to be read in a folder of their own");
-    }
+    warn_of_run_directory(node, *text, pattern);
     task_.text.item_sources.push_back(*text);
-    return std::move(*files);
+    return known->second;
+  }
+
+  void warn_of_run_directory(NodeIndex node, const std::string& text, const GlobPattern& pattern) {
+    if (reading_.run_directory.empty() ||
+        !pattern.reaches(reading_.folder, reading_.run_directory)) {
+      return;
+    }
+    reading_.diagnostics.warning(tree_[node].mark,
+                                 what_ + ": the pattern '" + text +
+                                     "' also covers the run directory '" +
+                                     reading_.run_directory.filename().string() +
+                                     "', where results go; what lies there is left out",
+                                 "keep the files to be read in a folder of their own");
   }
 
   void check_distinct(const Texts& texts) {

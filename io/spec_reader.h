@@ -108,7 +108,8 @@ struct SpecReading {
   std::vector<scheduler::Limit> limits;
   std::vector<SpecTask> tasks;
   std::map<std::string, size_t> task_index;
-  std::set<std::string> warned_of_returns;  // files: one warning each
+  // Items that were read from files, by key and text: `lines` and `glob` of two tasks see the same.
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> item_lists;
 };
 
 template <class T>

@@ -171,6 +171,26 @@ tasks:
   CHECK(folder.printed.find("carriage returns are ignored", first + 1) == std::string::npos);
 }
 
+// UC-009
+TEST_CASE("foreach: many items are the same in one line, one a line and in a file") {
+  SpecFolder folder;
+  std::string flow = "{s: [";
+  std::string block = "\n      s:\n";
+  std::string lines;
+  for (int i = 0; i < 20'000; ++i) {
+    const std::string item = "sample-" + std::to_string(i);
+    flow += (i == 0 ? "" : ", ") + item;
+    block += "      - " + item + "\n";
+    lines += item + "\n";
+  }
+  folder.write("s.txt", lines);
+  const Texts all = items(folder, flow + "]}");
+  CHECK(all.size() == 20'000);
+  CHECK(all.back() == "s=sample-19999");
+  CHECK(items(folder, block) == all);
+  CHECK(items(folder, "{s: {lines: s.txt}}") == all);
+}
+
 namespace {
 
 using Item = std::map<std::string, std::string>;
