@@ -1,26 +1,47 @@
-// The command line: verbs and options, and what each verb does. `run` goes through the process tree
-// (main.cpp); the other verbs only read. Exit codes as in design §6. Test:
-// tests/engine/cli_test.cpp, tests/e2e/
+// The command line: what was asked for, and what each verb does. `run` goes through the process
+// tree (main.cpp); the other verbs only read. The verbs and their options are declared in
+// engine/cli_verbs.cpp; help, completion and the manual are made from them. Exit codes as in design
+// §6. Test: tests/engine/cli_test.cpp, tests/e2e/
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/run_directory.h"
+#include "io/spec.h"
 
 namespace sluice::engine {
 
-enum class Verb { kNone, kRun, kCheck, kPlan, kStatus, kLogs, kWhy, kStop, kReplay, kSchema };
+enum class Verb {
+  kNone,
+  kRun,
+  kCheck,
+  kPlan,
+  kStatus,
+  kLogs,
+  kWhy,
+  kStop,
+  kReplay,
+  kHw,
+  kSchema,
+  kHelp,
+  kCompletion,
+  kMan,
+  kVersion
+};
 
 struct Options {
   Verb verb = Verb::kNone;
-  std::filesystem::path spec;  // run, check, plan, why: the pipeline
+  std::filesystem::path spec;  // run, check, plan, why: the pipeline or the list of commands
+  std::optional<io::CommandListOptions> command_list;  // --commands: `spec` is a list of commands
   std::filesystem::path
       run_dir;  // --run-dir, or the RUN_DIR argument of status, logs, stop, replay
   std::vector<std::pair<std::string, std::string>> set;
   std::string target;  // logs, why: TASK or TASK[item]
+  std::string topic;   // help: the verb; completion: the shell
   bool json = false;
   bool verbose = false;    // plan -v
   bool exit_code = false;  // status --exit-code
@@ -31,6 +52,7 @@ struct Options {
   std::string command;     // as typed, for "continue with"
 
   [[nodiscard]] RunDirectory directory() const;
+  [[nodiscard]] io::SpecOptions spec_options() const;  // for io::read_pipeline
 };
 
 // Fills `options`; returns -1 to go on, or the exit code (0 after --help, 2 after a usage error
@@ -39,5 +61,8 @@ int parse_command_line(int argc, char** argv, Options& options);
 
 // Everything but run.
 int run_verb(const Options& options);
+
+// What a person types to get these arguments: quoted where a shell needs it.
+[[nodiscard]] std::string shell_words(const std::vector<std::string>& words);
 
 }  // namespace sluice::engine

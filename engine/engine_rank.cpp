@@ -1,6 +1,7 @@
 #include "engine/engine_rank.h"
 
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -44,12 +45,25 @@ int stop_signals() {
   return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+std::string why_stopped(int signal) {
+  if (signal == SIGUSR1) return "SIGUSR1";
+  return std::string(signal == SIGINT ? "Ctrl-C" : "SIGTERM") + " (a second one ends it at once)";
+}
+
 Report make_report(const Options& options) {
   Report::Options how;
   how.terminal = isatty(STDERR_FILENO) == 1;
   const char* term = std::getenv("TERM");
   if (term != nullptr && std::string_view(term) == "dumb") how.terminal = false;
-  how.color = how.terminal && std::getenv("NO_COLOR") == nullptr;
+  const char* no_color = std::getenv("NO_COLOR");
+  how.color = how.terminal && (no_color == nullptr || *no_color == '\0');
+  how.columns = [] {
+    winsize size{};
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+  };
+  how.why = options.command_list
+                ? shell_words({"sluice", "why", "--commands", options.spec.string()})
+                : shell_words({"sluice", "why", options.spec.string()});
   how.command = options.command;
   how.directory = options.directory();
   return Report(how, [](std::string_view text) { std::cerr << text << std::flush; });
@@ -210,7 +224,7 @@ void Loop::read_signals() {
     signalled_ = now();
     ++signals_;
     if (signals_ > 1 && signal != SIGUSR1) signal_exit_ = 128 + signal;
-    if (scheduler_) scheduler_->request_stop(now(), strsignal(signal));
+    if (scheduler_) scheduler_->request_stop(now(), why_stopped(signal));
   }
 }
 
@@ -288,8 +302,7 @@ std::optional<io::Pipeline> read_for_run(const Options& options) {
   const RunDirectory directory = options.directory();
   io::FileSourceIds sources(directory.sources_cache());
   io::Diagnostics diagnostics;
-  auto pipeline =
-      io::read_pipeline({options.spec, options.set, directory.path}, sources, diagnostics);
+  auto pipeline = io::read_pipeline(options.spec_options(), sources, diagnostics);
   diagnostics.print(std::cerr);
   if (pipeline && std::filesystem::exists(directory.path))
     (void)sources.save();  // a cache: only speed is lost

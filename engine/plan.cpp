@@ -29,10 +29,8 @@ int complain(const std::string& text, int code) {
 }
 
 std::optional<io::Pipeline> read_quietly(const Options& options, io::Diagnostics& diagnostics) {
-  const RunDirectory directory = options.directory();
-  io::FileSourceIds sources(directory.sources_cache());
-  auto pipeline =
-      io::read_pipeline({options.spec, options.set, directory.path}, sources, diagnostics);
+  io::FileSourceIds sources(options.directory().sources_cache());
+  auto pipeline = io::read_pipeline(options.spec_options(), sources, diagnostics);
   diagnostics.print(std::cerr);
   return pipeline;
 }

@@ -103,7 +103,9 @@ Expected<RunStart> start_run(const io::Pipeline& pipeline, const RunDirectory& d
   for (const io::record::Durable& moved : known.moved) {
     if (Status written = writer->append(moved); !written) return written.error();
   }
-  (void)io::real_files().replace(directory.spec_copy(), pipeline.source);  // for people
+  (void)io::real_files().replace(
+      pipeline.is_command_list ? directory.commands_copy() : directory.spec_copy(),
+      pipeline.source);  // for people
 
   std::unique_ptr<io::TraceWriter> trace;
   auto traced = io::TraceWriter::create(io::real_files(), directory.trace(), pipeline.graph,

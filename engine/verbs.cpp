@@ -13,10 +13,6 @@
 #include "io/lease.h"
 #include "io/log_pack.h"
 
-#ifndef SLUICE_VERSION
-#define SLUICE_VERSION "unknown"
-#endif
-
 namespace sluice::engine {
 
 namespace {
@@ -45,8 +41,6 @@ int no_run(const RunDirectory& directory) {
 }
 
 }  // namespace
-
-std::string version_text() { return "sluice " SLUICE_VERSION; }
 
 // -- status, logs
 // -----------------------------------------------------------------------------------------------------

@@ -55,6 +55,7 @@ class Pipeline {
   std::filesystem::path file;    // absolute path of the spec
   std::filesystem::path folder;  // absolute
   std::string source;            // the spec's bytes, for the run directory's copy
+  bool is_command_list = false;  // `file` is no spec but a list of commands
   std::vector<std::pair<std::string, std::string>> params;  // as used, in declared order
   scheduler::Graph graph;
   std::vector<TaskText> tasks;  // by TaskId

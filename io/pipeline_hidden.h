@@ -24,6 +24,7 @@ struct Param {
 
 struct CommandTemplate {
   bool is_script = false;
+  bool is_line = false;                 // the item itself is the command: io/command_list.h
   std::vector<Template> words;          // run:
   std::string script;                   // sh:
   std::vector<uint32_t> script_params;  // indexes of the params and keys that the script names

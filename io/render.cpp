@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "io/command_list.h"
 #include "io/pipeline.h"
 #include "io/pipeline_hidden.h"
 
@@ -14,6 +15,8 @@ using scheduler::InstanceId;
 using scheduler::ObjectId;
 using scheduler::OutputKind;
 using Use = TemplatePart::Use;
+
+constexpr size_t kLineWordBytesMax = 100'000;
 
 Value list_from_json(const std::string& text, bool& ok) {
   const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
@@ -215,6 +218,10 @@ class AttemptRenderer {
 
   Status add_command() {
     const CommandTemplate& command = templates_.command;
+    if (command.is_line) {
+      add_line();
+      return Done{};
+    }
     spec_.script = command.script;
     for (const Template& parts : command.words) {
       if (parts.size() == 1 && (parts[0].use == Use::kValue || parts[0].use == Use::kRunTime)) {
@@ -231,6 +238,21 @@ class AttemptRenderer {
     }
     find_program();
     return Done{};
+  }
+
+  // A line longer than a word may be is a script of one line.
+  void add_line() {
+    const std::string_view line = line_of_item(text_.items[item_].front());
+    std::vector<std::string> words = line_words(line);
+    if (std::any_of(words.begin(), words.end(),
+                    [](const std::string& word) { return word.size() > kLineWordBytesMax; })) {
+      spec_.script = line;
+      return;
+    }
+    for (std::string& word : words) {
+      spec_.words.push_back({{Piece::Kind::kText, 0, std::move(word)}});
+    }
+    find_program();
   }
 
   // A value alone in its word: a list becomes as many words.
@@ -357,6 +379,9 @@ std::string Pipeline::command_text(InstanceId instance) const {
   const CommandTemplate& command = hidden->tasks[id.index()].command;
   if (command.is_script) {
     return command.script;
+  }
+  if (command.is_line) {
+    return std::string(line_of_item(tasks[id.index()].items[graph.item_of(instance)].front()));
   }
   const Scope scope(hidden->params, tasks[id.index()], graph.item_of(instance));
   std::string out;

@@ -1,35 +1,16 @@
 #include "io/spec.h"
 
-#include <fstream>
-#include <sstream>
 #include <utility>
 
 #include "io/spec_reader.h"
 #include "io/spec_schema.h"
+#include "io/spec_source.h"
 
 namespace sluice::io {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-std::optional<std::string> read_source(const fs::path& file, Diagnostics& diagnostics) {
-  std::error_code code;
-  if (fs::is_directory(file, code)) {
-    diagnostics.error({}, "this is a directory, a spec file is needed");
-    return std::nullopt;
-  }
-  std::ifstream in(file, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (!in) {
-    diagnostics.error({},
-                      fs::exists(file, code) ? "the file cannot be read" : "there is no such file",
-                      "give the path of a spec: sluice run pipeline.yaml");
-    return std::nullopt;
-  }
-  return text.str();
-}
 
 void check_version(SpecReading& reading) {
   const NodeIndex version = reading.tree.find(reading.tree.root(), "sluice");
@@ -192,10 +173,12 @@ Pipeline build(SpecReading& reading, const std::vector<std::vector<scheduler::Ha
 
 std::optional<Pipeline> read_pipeline(const SpecOptions& options, SourceIds& sources,
                                       Diagnostics& diagnostics) {
+  if (options.command_list) return read_command_list(*options.command_list, diagnostics);
   std::error_code code;
   const fs::path file = fs::absolute(options.file, code).lexically_normal();
   diagnostics.set_source(options.file.string(), "");
-  const std::optional<std::string> source = read_source(file, diagnostics);
+  const std::optional<std::string> source = read_spec_source(
+      file, "a spec file", "give the path of a spec: sluice run pipeline.yaml", diagnostics);
   if (!source) {
     return std::nullopt;
   }
