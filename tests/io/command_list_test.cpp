@@ -52,6 +52,12 @@ std::set<std::pair<std::string, std::string>> identities(const List& list) {
   return out;
 }
 
+Texts texts(const AttemptSpec& spec) {
+  Texts out;
+  for (const Word& word : spec.words) out.push_back(word.front().text);
+  return out;
+}
+
 }  // namespace
 
 TEST_CASE("command_list: each line is a command, blank lines and comments are none") {
@@ -157,11 +163,11 @@ TEST_CASE("command_list: a rendered command is the line's, or a script when no w
   const auto value = [&](scheduler::ObjectId) -> const std::string& { return none; };
   const auto first = list.pipeline->render(InstanceId(0), value);
   REQUIRE(first);
-  CHECK(first->words.size() == 2);
+  CHECK(texts(*first) == Texts{"env", "-C", list.folder.path().string(), "--", "echo", "a"});
   CHECK(first->outputs.empty());
   const auto second = list.pipeline->render(InstanceId(1), value);
   CHECK(second->words.empty());
-  CHECK(second->script == "echo $x" + large);
+  CHECK(second->script == "cd -- \"$PIPELINE_DIR\"\necho $x" + large);
   const auto third = list.pipeline->render(InstanceId(2), value);
-  CHECK(third->words[0][0].text == (list.folder / "run.sh").string());
+  CHECK(texts(*third)[4] == (list.folder / "run.sh").string());
 }
