@@ -151,6 +151,12 @@ RunDirectory Options::directory() const {
   return RunDirectory{std::filesystem::absolute(run_dir).lexically_normal()};
 }
 
+std::string Options::command_anywhere() const {
+  std::error_code ignored;
+  const std::string here = std::filesystem::current_path(ignored);
+  return "cd " + shell_words({here}) + " && " + command;
+}
+
 io::SpecOptions Options::spec_options() const {
   return {spec, set, directory().path, command_list};
 }

@@ -4,6 +4,7 @@
 // §6. Test: tests/engine/cli_test.cpp, tests/e2e/
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -23,6 +24,9 @@ enum class Verb {
   kStatus,
   kLogs,
   kWhy,
+  kReport,
+  kShell,
+  kClean,
   kStop,
   kReplay,
   kHw,
@@ -43,15 +47,27 @@ struct Options {
   std::string target;  // logs, why: TASK or TASK[item]
   std::string topic;   // help: the verb; completion: the shell
   bool json = false;
-  bool verbose = false;    // plan -v
-  bool exit_code = false;  // status --exit-code
-  bool errors = false;     // logs --stderr: only that stream
-  bool failed = false;     // logs --failed
+  bool verbose = false;              // plan -v
+  bool exit_code = false;            // status --exit-code
+  bool errors = false;               // logs --stderr: only that stream
+  bool tsv = false;                  // status --tsv
+  bool failed = false;               // logs --failed
+  bool paths = false;                // logs --paths
+  bool follow = false;               // logs --follow
+  int64_t tail = -1;                 // logs --tail: lines of each stream; -1: all
+  std::string attempt;               // logs --attempt
+  std::filesystem::path provenance;  // report --provenance
+  std::string shell_command;         // shell -c; "": interactive
+  bool dry_run = false;              // clean --dry-run
+  bool old_logs = false;             // clean --logs
+  bool stale = false;                // clean --stale
   int reserve_cores = -1;  // run: cores kept free on rank 0's node; -1: the rule of design §3
   int lost_after_s = 30;   // run: a worker that is silent for so long is lost
   std::string command;     // as typed, for "continue with"
 
   [[nodiscard]] RunDirectory directory() const;
+  // `command` for any folder: with a cd to this one before it.
+  [[nodiscard]] std::string command_anywhere() const;
   [[nodiscard]] io::SpecOptions spec_options() const;  // for io::read_pipeline
 };
 

@@ -3,7 +3,12 @@
 #include <iostream>
 #include <variant>
 
+#include "engine/clean.h"
+#include "engine/logs.h"
 #include "engine/plan.h"
+#include "engine/run_report.h"
+#include "engine/shell.h"
+#include "engine/status.h"
 #include "engine/verbs.h"
 #include "io/diagnostic.h"
 #include "io/spec_json_schema.h"
@@ -140,6 +145,7 @@ void declare_plan(CLI::App& app, Options& options) {
 void declare_status(CLI::App& app, Options& options) {
   declare_run_dir(app, options);
   declare_json(app, options);
+  app.add_flag("--tsv", options.tsv, "one line per instance that has ended");
   app.add_flag("--exit-code", options.exit_code,
                "say nothing, exit as the run did (4: unfinished)");
 }
@@ -148,12 +154,50 @@ void declare_logs(CLI::App& app, Options& options) {
   declare_run_dir(app, options);
   app.add_option("TASK", options.target, "task, or 'task[item]'")->default_str("all");
   app.add_flag("--stderr", options.errors, "only stderr");
-  app.add_flag("--failed", options.failed, "only attempts that failed");
+  app.add_flag("--failed", options.failed, "only attempts that failed; equal ones once");
+  app.add_option("--attempt", options.attempt,
+                 "the N-th attempt of each instance, -1 the last; or its number, such as 1.17")
+      ->type_name("N")
+      ->default_str("all")
+      ->check([](const std::string& text) {
+        return is_attempt_choice(text)
+                   ? std::string()
+                   : "'" + text + "' is no attempt: write 2, -1, or 1.17 as status and logs do";
+      });
+  app.add_option("--tail", options.tail, "only the last lines of each stream")
+      ->type_name("N")
+      ->default_str("all")
+      ->check(CLI::NonNegativeNumber);
+  app.add_flag("--paths", options.paths, "where the bytes are, as a table; not the bytes");
 }
 
 void declare_why(CLI::App& app, Options& options) {
   declare_spec(app, options);
   app.add_option("TASK", options.target, "task, or 'task[item]'")->default_str("all");
+}
+
+void declare_report(CLI::App& app, Options& options) {
+  declare_run_dir(app, options);
+  declare_json(app, options);
+  app.add_option("--provenance", options.provenance, "where a result comes from, up to the sources")
+      ->type_name("FILE")
+      ->default_str("none");
+}
+
+void declare_shell(CLI::App& app, Options& options) {
+  declare_run_dir(app, options);
+  app.add_option("TASK", options.target, "task, or 'task[item]'")->required();
+  app.add_option("-c", options.shell_command, "run this command instead, and leave")
+      ->type_name("COMMAND")
+      ->default_str("none");
+}
+
+void declare_clean(CLI::App& app, Options& options) {
+  declare_run_dir(app, options);
+  app.add_flag("--dry-run", options.dry_run, "print what would go, remove nothing");
+  app.add_flag("--logs", options.old_logs, "logs of older submissions too");
+  app.add_flag("--stale", options.stale,
+               "move results of instances that the spec no longer has to stale/");
 }
 
 void declare_hw(CLI::App& app, Options& options) { declare_json(app, options); }
@@ -273,6 +317,7 @@ const std::vector<VerbRow>& verb_rows() {
        "how far a run is; true after any kill",
        {{"sluice status pipeline.run", "for people"},
         {"sluice status pipeline.run --json", "for programs"},
+        {"sluice status pipeline.run --tsv", "one line per instance"},
         {"sluice status pipeline.run --exit-code", "for job scripts: exits as the run did"}},
        declare_status,
        show_status},
@@ -292,6 +337,30 @@ const std::vector<VerbRow>& verb_rows() {
         {"sluice why pipeline.yaml 'simulate[grid=64]'", "of one instance"}},
        declare_why,
        show_why},
+      {Verb::kReport,
+       "report",
+       kWatching,
+       "what a run did: times and bounds, use of resources, failures, provenance",
+       {{"sluice report pipeline.run", "all submissions of a run"},
+        {"sluice report pipeline.run --provenance pipeline.run/results/mean/mean.h5",
+         "what made a file"}},
+       declare_report,
+       show_report},
+      {Verb::kShell,
+       "shell",
+       kWatching,
+       "a shell as an attempt would find things: directory, inputs, environment",
+       {{"sluice shell pipeline.run 'simulate[grid=64]'", "look around, try its command"},
+        {"sluice shell pipeline.run mesh -c 'env'", "run one command there"}},
+       declare_shell,
+       open_shell},
+      {Verb::kClean,
+       "clean",
+       kWatching,
+       "remove what a run left behind; never current results",
+       {{"sluice clean pipeline.run --dry-run", "what would go"}},
+       declare_clean,
+       clean_run},
       {Verb::kReplay,
        "replay",
        kWatching,

@@ -162,8 +162,11 @@ bool Loop::add_scheduler(io::Pipeline& pipeline) {
     scheduler_->records_failed(now(), error);
   };
   callbacks.mail = [this](const Mail& mail) { scheduler_->on_mail(now(), mail); };
-  auto started =
-      start_run(pipeline, context_.options.directory(), context_.node.host, std::move(callbacks));
+  RunOrigin origin{context_.options.command_anywhere(),
+                   {{"sluice", SLUICE_VERSION}, {"hdf5", SLUICE_HDF5_VERSION}}};
+  origin.versions.insert(origin.versions.end(), context_.versions.begin(), context_.versions.end());
+  auto started = start_run(pipeline, context_.options.directory(), context_.node.host,
+                           std::move(callbacks), origin);
   if (!started) {
     report_->line("error", started.error().message);
     return false;

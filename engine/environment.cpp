@@ -53,6 +53,16 @@ Environment Environment::cleaned() {
   return result;
 }
 
+std::vector<std::pair<std::string, std::string>> thread_variables(int32_t cpus) {
+  const std::string count = std::to_string(cpus);
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const char* name : {"OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS",
+                           "BLIS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"}) {
+    out.emplace_back(name, count);
+  }
+  return out;
+}
+
 size_t Environment::find(std::string_view name) const {
   for (size_t i = 0; i < entries_.size(); ++i) {
     const std::string_view entry = entries_[i];

@@ -4,6 +4,7 @@
 // one thread. Test: tests/engine/launcher_test.cpp
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,5 +30,8 @@ class Environment {
   [[nodiscard]] size_t find(std::string_view name) const;  // entries_.size() if absent
   std::vector<std::string> entries_;
 };
+
+// Threaded libraries start as many threads as the node has cores unless told otherwise.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> thread_variables(int32_t cpus);
 
 }  // namespace sluice::engine

@@ -84,6 +84,7 @@ int run_alone(engine::RankContext& context) {
   context.scheduler_is_local = mpi.node_leader() == 0;
   context.polled = true;
   context.profile = mpi.profile();
+  context.versions.emplace_back("mpi", io::MpiSession::library_version());
   set_assert_mpi_rank(context.mpi_rank);
   io::set_fault_mpi_rank(context.mpi_rank);
   int code = kEnvironmentUnusable;
@@ -125,6 +126,7 @@ int rank_main(int argc, char** argv) {
     return leave_in_order(*context.launcher, kEnvironmentUnusable);
   }
   context.node = std::move(*node);
+  context.versions.emplace_back("hwloc", engine::hwloc_version());
   context.place = io::store_place(owner.pid, owner.start_time, io::MpiSession::environment_rank());
   // What a double death of an earlier run left on this node.
   (void)engine::kill_orphaned_attempts();

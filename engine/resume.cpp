@@ -67,9 +67,7 @@ class Resumer {
   void leave_out(const std::string& task, const std::string& item,
                  const JournalState::InstanceFacts& facts) {
     if (!facts.done) return;
-    if (++result_.gone_instances == 1) {
-      first_gone_ = item.empty() ? task : task + "[" + item + "]";
-    }
+    result_.gone.push_back({task, item});
     for (const auto& [output, durable] : facts.durable) {
       if (durable.path.starts_with(kObjectsFolder)) result_.orphans.push_back(durable.path);
     }
@@ -179,10 +177,12 @@ class Resumer {
 
   void finish_messages() {
     missing_.move_to(result_.messages);
-    if (result_.gone_instances == 0) return;
-    std::string text = std::to_string(result_.gone_instances) +
+    if (result_.gone.empty()) return;
+    const io::record::Gone& first = result_.gone.front();
+    std::string text = std::to_string(result_.gone.size()) +
                        " finished instances are not in the spec any more (the first: '" +
-                       first_gone_ + "'); their results stay where they are";
+                       first.task + (first.item.empty() ? "" : "[" + first.item + "]") +
+                       "'); their results stay where they are";
     if (!result_.orphans.empty()) {
       text += ", " + std::to_string(result_.orphans.size()) +
               " intermediate files of theirs in 'objects/' are of no use now";
@@ -196,7 +196,6 @@ class Resumer {
   const HashFile& hash_file_;
   Resume result_;
   Complaints missing_;
-  std::string first_gone_;
   int64_t last_time_ms_ = 0;  // when the journal's last fact was recorded
 };
 

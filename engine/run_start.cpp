@@ -44,10 +44,21 @@ Status make_folders(const RunDirectory& directory) {
   return Done{};
 }
 
+std::vector<io::record::RunTask> asked_for(const scheduler::Graph& graph) {
+  std::vector<io::record::RunTask> tasks;
+  for (const scheduler::TaskSpec& task : graph.tasks()) {
+    const scheduler::Resources& resources = graph.requests()[task.request].resources;
+    tasks.push_back({task.name, task.instance_count, resources.cpus, resources.memory_bytes,
+                     task.timeout.ns / 1'000'000});
+  }
+  return tasks;
+}
+
 }  // namespace
 
 Expected<RunStart> start_run(const io::Pipeline& pipeline, const RunDirectory& directory,
-                             const std::string& host, RecordKeeper::Callbacks callbacks) {
+                             const std::string& host, RecordKeeper::Callbacks callbacks,
+                             const RunOrigin& origin) {
   RunStart start;
   start.directory = directory;
   std::error_code error;
@@ -99,7 +110,14 @@ Expected<RunStart> start_run(const io::Pipeline& pipeline, const RunDirectory& d
   io::continue_from(*journal, run);
   run.instances = pipeline.graph.instance_count();
   run.params = pipeline.params;
+  run.spec = pipeline.file;
+  run.command = origin.command;
+  run.versions = origin.versions;
+  run.tasks = asked_for(pipeline.graph);
   if (Status written = writer->append(run); !written) return written.error();
+  for (const io::record::Gone& gone : known.gone) {
+    if (Status written = writer->append(gone); !written) return written.error();
+  }
   for (const io::record::Durable& moved : known.moved) {
     if (Status written = writer->append(moved); !written) return written.error();
   }

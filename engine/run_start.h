@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/record_keeper.h"
@@ -27,9 +28,16 @@ struct RunStart {
   std::unique_ptr<RecordKeeper> keeper;
 };
 
+// What is recorded of where a run comes from.
+struct RunOrigin {
+  std::string command;  // that continues it, from any folder
+  std::vector<std::pair<std::string, std::string>> versions;
+};
+
 // An Error means exit code 3: another run owns the directory, or it cannot be written.
 [[nodiscard]] Expected<RunStart> start_run(const io::Pipeline& pipeline,
                                            const RunDirectory& directory, const std::string& host,
-                                           RecordKeeper::Callbacks callbacks);
+                                           RecordKeeper::Callbacks callbacks,
+                                           const RunOrigin& origin = {});
 
 }  // namespace sluice::engine

@@ -26,6 +26,9 @@ namespace {
 
 constexpr scheduler::Duration kLeaveMax = scheduler::seconds(5);
 constexpr scheduler::Duration kStatusEvery = scheduler::seconds(1);
+constexpr scheduler::Duration kStatusPerInstance =
+    scheduler::microseconds(5);  // looking at each costs about a thousandth of it
+constexpr size_t kRunningNamed = 200;
 constexpr scheduler::Duration kPingEvery = scheduler::seconds(1);
 constexpr size_t kRecordsPendingMax =
     20'000;  // above it nothing new is started until the disk has caught up
@@ -153,7 +156,8 @@ void SchedulerRank::joined(Instant now, WorkerId worker, const message::Hello& h
   }
   workers_[worker].hello = hello;
   send(worker, welcome);
-  keeper_.append(io::record::Worker{worker.value, "joined", hello.host, hello.resources});
+  keeper_.append(io::record::Worker{worker.value, "joined", hello.host, hello.resources,
+                                    Clock::unix_time_ms()});
   if (ended_) {
     send(worker, message::Leave{});
     return;
@@ -396,8 +400,8 @@ void SchedulerRank::worker_changed(const decision::WorkerChanged& changed) {
   } else {
     report_.line("info", who + " answers again");
   }
-  keeper_.append(
-      io::record::Worker{changed.worker.value, state, facts.hello.host, facts.hello.resources});
+  keeper_.append(io::record::Worker{changed.worker.value, state, facts.hello.host,
+                                    facts.hello.resources, Clock::unix_time_ms()});
 }
 
 // Once per output of a task: what holds for one instance holds for most.
@@ -439,11 +443,12 @@ void SchedulerRank::run_ended(Instant now, Outcome outcome) {
   exit_code_ = exit_code_of(outcome);
   leave_deadline_ = now + kLeaveMax;
   send_all(message::Leave{});
-  keeper_.write_status(status_json());
-  keeper_.close({outcome_name(outcome), exit_code_}, [this, now](const Status& status) {
-    closed_ = true;
-    if (!status) records_failed(now, status.error());
-  });
+  write_status();
+  keeper_.close({outcome_name(outcome), exit_code_, Clock::unix_time_ms()},
+                [this, now](const Status& status) {
+                  closed_ = true;
+                  if (!status) records_failed(now, status.error());
+                });
   report_.summary(now, core_.counts(), outcome, exit_code_, result_paths());
 }
 
@@ -464,8 +469,9 @@ void SchedulerRank::tick(Instant now) {
   for (const auto& [id, facts] : workers_) cores += facts.lost ? 0 : facts.hello.resources.cpus;
   report_.progress(now, core_.counts(), cores);
   if (now >= next_status_) {
-    next_status_ = now + kStatusEvery;
-    keeper_.write_status(status_json());
+    const auto instances = static_cast<int64_t>(pipeline_.graph.instance_count());
+    next_status_ = now + kStatusEvery + kStatusPerInstance * instances;
+    write_status();
   }
 }
 
@@ -482,25 +488,59 @@ bool SchedulerRank::finished(Instant now) const {
   return std::all_of(workers_.begin(), workers_.end(), [](const auto& w) { return w.second.left; });
 }
 
-std::string SchedulerRank::status_json() const {
-  const scheduler::Counts counts = core_.counts();
+// Queries add to these counts what the journal holds behind "journal_bytes" (engine/status.h).
+void SchedulerRank::write_status() {
   nlohmann::ordered_json json;
+  json["version"] = 1;
   json["pipeline"] = pipeline_.name;
   json["run_uuid"] = options_.run_uuid;
   json["epoch"] = options_.core.epoch;
   json["time_ms"] = Clock::unix_time_ms();
   json["state"] = ended_ ? outcome_name(outcome_) : "running";
   json["instances"] = pipeline_.graph.instance_count();
-  json["done"] = counts.done;
-  json["running"] = counts.running;
-  json["assigned"] = counts.assigned;
-  json["ready"] = counts.ready;
-  json["waiting"] = counts.waiting + counts.blocked;
-  json["failed"] = counts.failed;
-  json["skipped"] = counts.skipped;
-  json["results_pending"] = counts.results_pending;
+  json["results_pending"] = core_.counts().results_pending;
   json["workers"] = workers_.size();
-  return json.dump(2) + "\n";
+  json["tasks"] = nlohmann::ordered_json::array();
+  json["running"] = nlohmann::ordered_json::array();
+  for (size_t t = 0; t < pipeline_.graph.task_count(); ++t) {
+    add_task_status(scheduler::TaskId(t), json);
+  }
+  keeper_.write_status([json = std::move(json)](uint64_t journal_bytes) mutable {
+    json["journal_bytes"] = journal_bytes;
+    return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  });
+}
+
+void SchedulerRank::add_task_status(scheduler::TaskId id, nlohmann::ordered_json& json) const {
+  using scheduler::InstanceState;
+  const scheduler::TaskSpec& task = pipeline_.graph.task(id);
+  size_t running = 0;
+  size_t done = 0;
+  size_t failed = 0;
+  size_t skipped = 0;
+  for (uint32_t i = 0; i < task.instance_count; ++i) {
+    const InstanceId instance = pipeline_.graph.instance(id, i);
+    const InstanceState state = core_.state(instance);
+    done += state == InstanceState::kDone ? 1 : 0;
+    failed += state == InstanceState::kFailed ? 1 : 0;
+    skipped += state == InstanceState::kSkipped ? 1 : 0;
+    if (state != InstanceState::kRunning) continue;
+    ++running;
+    if (json["running"].size() >= kRunningNamed) continue;
+    const AttemptId attempt = core_.current_attempt(instance);
+    const auto worker = workers_.find(core_.worker_of(instance));
+    json["running"].push_back(
+        {{"task", task.name},
+         {"item", pipeline_.item(instance)},
+         {"attempt", std::to_string(attempt.epoch()) + "." + std::to_string(attempt.number())},
+         {"host", worker == workers_.end() ? "" : worker->second.hello.host}});
+  }
+  json["tasks"].push_back({{"task", task.name},
+                           {"instances", task.instance_count},
+                           {"running", running},
+                           {"done", done},
+                           {"failed", failed},
+                           {"skipped", skipped}});
 }
 
 bool SchedulerRank::is_value(ObjectId object) const {

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "engine/clock.h"
 #include "engine/record_keeper.h"
 #include "engine/report.h"
@@ -85,7 +87,8 @@ class SchedulerRank {
                                            scheduler::Destination destination) const;
   [[nodiscard]] std::string final_path(scheduler::ObjectId object,
                                        scheduler::Destination destination) const;
-  [[nodiscard]] std::string status_json() const;
+  void write_status();
+  void add_task_status(scheduler::TaskId id, nlohmann::ordered_json& json) const;
   [[nodiscard]] bool is_value(scheduler::ObjectId object) const;
 
   SchedulerOptions options_;

@@ -9,8 +9,6 @@ namespace sluice::engine {
 
 struct Options;
 
-int show_status(const Options& options);
-int show_logs(const Options& options);
 int stop_run(const Options& options);
 int replay_run(const Options& options);
 int show_hardware(const Options& options);

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "engine/environment.h"
 #include "io/fault.h"
 #include "scheduler/overloaded.h"
 
@@ -32,17 +33,6 @@ scheduler::AgentOptions agent_options(const WorkerOptions& options, WorkerId sel
   agent.worker = self;
   agent.resources = {static_cast<int32_t>(options.cores.size()), options.memory_bytes};
   return agent;
-}
-
-// Threaded libraries start as many threads as the node has cores unless told otherwise.
-std::vector<std::pair<std::string, std::string>> thread_variables(int32_t cpus) {
-  const std::string count = std::to_string(cpus);
-  std::vector<std::pair<std::string, std::string>> out;
-  for (const char* name : {"OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS",
-                           "BLIS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"}) {
-    out.emplace_back(name, count);
-  }
-  return out;
 }
 
 }  // namespace

@@ -177,6 +177,20 @@ std::string line_of(const record::Run& r) {
   for (const auto& [name, value] : r.params) {
     line.element().text("name", name).text("value", value).end();
   }
+  line.close().text("spec", r.spec).text("command", r.command).open("tasks");
+  for (const record::RunTask& task : r.tasks) {
+    line.element()
+        .text("name", task.name)
+        .number("instances", task.instances)
+        .number("cpus", task.cpus)
+        .number("memory", task.memory_bytes)
+        .number("timeout_ms", task.timeout_ms)
+        .end();
+  }
+  line.close().open("versions");
+  for (const auto& [name, version] : r.versions) {
+    line.element().text("name", name).text("version", version).end();
+  }
   return line.close().finish();
 }
 
@@ -187,6 +201,7 @@ std::string line_of(const record::Worker& r) {
       .text("host", r.host)
       .number("cpus", r.resources.cpus)
       .number("memory", r.resources.memory_bytes)
+      .number("time", r.unix_time_ms)
       .finish();
 }
 
@@ -257,10 +272,18 @@ std::string line_of(const record::Removed& r) {
       .finish();
 }
 
+std::string line_of(const record::Gone& r) {
+  return Line("gone").text("task", r.task).text("item", r.item).finish();
+}
+
 std::string line_of(const record::Sync&) { return Line("sync").finish(); }
 
 std::string line_of(const record::End& r) {
-  return Line("end").text("outcome", r.outcome).number("exit_code", r.exit_code).finish();
+  return Line("end")
+      .text("outcome", r.outcome)
+      .number("exit_code", r.exit_code)
+      .number("time", r.unix_time_ms)
+      .finish();
 }
 
 std::string line_of(const record::Unknown& r) { return Line(r.kind.c_str()).finish(); }

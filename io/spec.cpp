@@ -187,9 +187,9 @@ std::optional<Pipeline> read_pipeline(const SpecOptions& options, SourceIds& sou
   if (!tree) {
     return std::nullopt;
   }
-  SpecReading reading{
-      *tree, diagnostics, sources, file.parent_path(), options.run_directory, {}, {}, {},
-      {},    {},          {}};
+  const fs::path folder = options.folder.empty() ? file.parent_path() : options.folder;
+  SpecReading reading{*tree, diagnostics, sources, folder, options.run_directory, {}, {},
+                      {},    {},          {},      {}};
   read_all(reading, options);
   const std::string name = read_name(reading, file);
   const auto keys = all_keys(reading);
@@ -199,7 +199,7 @@ std::optional<Pipeline> read_pipeline(const SpecOptions& options, SourceIds& sou
   Pipeline pipeline = build(reading, keys);
   pipeline.name = name;
   pipeline.file = file;
-  pipeline.folder = file.parent_path();
+  pipeline.folder = folder;
   pipeline.source = *source;
   return pipeline;
 }

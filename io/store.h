@@ -55,7 +55,9 @@ struct StorePlace {
 [[nodiscard]] StorePlace store_place(int64_t owner_pid, uint64_t owner_start_time, int mpi_rank);
 // Removes a store (both tiers). Never an error that matters: returns what could not be removed.
 [[nodiscard]] std::vector<std::string> remove_store(const StorePlace& place);
-// This user's stores on this node whose owner process is gone: removes them, returns how many.
+// This user's stores on this node whose owner process is gone: folders, of both tiers.
+[[nodiscard]] std::vector<std::filesystem::path> orphaned_stores();
+// Removes them, returns of how many owners.
 size_t remove_orphaned_stores();
 // Field 22 of /proc/<pid>/stat: with the pid it names a process for good. 0: no such process.
 [[nodiscard]] uint64_t process_start_time(int64_t pid);

@@ -231,7 +231,7 @@ TEST_CASE("resume: instances that the spec no longer has are counted and said on
   world.durable("k=9", "results/part/k=9.data.txt", "");
   const Resume resume = world.resume(read_spec(kSpec));
   CHECK(resume.restored.empty());
-  CHECK(resume.gone_instances == 2);
+  CHECK(resume.gone.size() == 2);
   CHECK(resume.orphans == std::vector<std::string>{"objects/part/k=8.data.txt"});
   REQUIRE(resume.messages.size() == 1);
   CHECK(says(resume, "2 finished instances are not in the spec any more (the first: 'part[k=8]')"));
