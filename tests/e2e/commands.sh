@@ -64,3 +64,8 @@ check_equal "stdin: neither sluice nor its commands read it" \
   "$(printf '1\n2\n3\n' | while read -r line; do
     "$sluice" run --commands $list >/dev/null 2>&1 && echo "$line"
   done | xargs)" "1 2 3"
+
+# UC-110: longer than any word that the system passes on.
+{ printf 'echo ' && head -c 300000 /dev/zero | tr '\0' x && echo ' | wc -c >size'; } >$list
+check "long line: runs" "$sluice" run --commands $list
+check_equal "long line: all of it arrived" "$(cat work/size)" 300001
