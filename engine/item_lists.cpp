@@ -58,10 +58,11 @@ std::string difference(const std::string& before, const std::string& now) {
   return text;
 }
 
-std::string sources_of(const io::TaskText& task) {
-  std::string text;
+std::string change_message(const std::string& name, const std::string& change,
+                           const io::TaskText& task) {
+  std::string text = "task '" + name + "': " + change + " since the last submission, from ";
   for (const std::string& source : task.item_sources) {
-    text += (text.empty() ? "" : ", ") + source;
+    text.append(&source == &task.item_sources.front() ? "" : ", ").append(source);
   }
   return text;
 }
@@ -83,8 +84,7 @@ std::vector<std::string> keep_item_lists(const io::Pipeline& pipeline,
     if (before && *before == now) continue;
     const std::string text = before ? difference(*before, now) : "";
     if (!text.empty() && ++changed <= kTasksShownMax) {
-      messages.push_back("task '" + name + "': " + text + " since the last submission, from " +
-                         sources_of(pipeline.tasks[t]));
+      messages.push_back(change_message(name, text, pipeline.tasks[t]));
     }
     if (!before && before.error().code != ENOENT) messages.push_back(before.error().message);
     if (const Status kept = files.replace(file, now); !kept) {

@@ -152,7 +152,9 @@ class InputReader {
     }
     for (const NodeIndex child : tree_.children(conditions)) {
       const std::string& key = tree_[child].key;
-      if (auto value = read_text(reading_, child, "'" + key + "' in " + what)) {
+      std::string value_name = "'";
+      value_name.append(key).append("' in ").append(what);
+      if (auto value = read_text(reading_, child, value_name)) {
         input_.join.where.push_back({key, std::move(*value), child});
       }
     }
