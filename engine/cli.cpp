@@ -182,9 +182,26 @@ CliWords cli_words() {
   return words;
 }
 
+namespace {
+
+// What continues a run does not start it over, nor force what was forced.
+std::vector<std::string> without_once(const std::vector<std::string>& words) {
+  std::vector<std::string> kept;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "--force") {
+      ++i;
+    } else if (words[i] != "--fresh" && words[i].rfind("--force=", 0) != 0) {
+      kept.push_back(words[i]);
+    }
+  }
+  return kept;
+}
+
+}  // namespace
+
 int parse_command_line(int argc, char** argv, Options& options) {
   const std::vector<std::string> words(argv + 1, argv + argc);
-  options.command = "sluice " + shell_words(words);
+  options.command = "sluice " + shell_words(without_once(words));
   CLI::App app;
   declare_all(app, options);
   try {
@@ -206,6 +223,7 @@ int parse_command_line(int argc, char** argv, Options& options) {
   for (const VerbRow& row : verb_rows()) {
     if (parsed.front()->get_name() == row.name) options.verb = row.verb;
   }
+  if (options.verb == Verb::kRun && options.dry_run) options.verb = Verb::kPlan;
   return settle_spec(options, parsed.front()->get_name());
 }
 

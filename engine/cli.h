@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/run_directory.h"
+#include "engine/selection.h"
 #include "io/spec.h"
 
 namespace sluice::engine {
@@ -58,12 +59,15 @@ struct Options {
   std::string attempt;               // logs --attempt
   std::filesystem::path provenance;  // report --provenance
   std::string shell_command;         // shell -c; "": interactive
-  bool dry_run = false;              // clean --dry-run
+  bool dry_run = false;              // clean --dry-run; run -n: plan instead
   bool old_logs = false;             // clean --logs
   bool stale = false;                // clean --stale
-  int reserve_cores = -1;  // run: cores kept free on rank 0's node; -1: the rule of design §3
-  int lost_after_s = 30;   // run: a worker that is silent for so long is lost
-  std::string command;     // as typed, for "continue with"
+  int reserve_cores = -1;      // run: cores kept free on rank 0's node; -1: the rule of design §3
+  SelectionOptions selection;  // run, plan, why
+  std::string failures_max;    // run --max-failures: N or P%; "": no bound
+  bool fresh = false;          // run: nothing of earlier runs is reused
+  int lost_after_s = 30;       // run: a worker that is silent for so long is lost
+  std::string command;         // as typed, for "continue with"
 
   [[nodiscard]] RunDirectory directory() const;
   // `command` for any folder: with a cd to this one before it.

@@ -108,6 +108,20 @@ void declare_command_list(CLI::App& app, Options& options) {
       ->check(CLI::Range(0, 100));
 }
 
+// Which part of the pipeline; engine/selection.h.
+void declare_selection(CLI::App& app, Options& options) {
+  const auto add = [&app](const char* name, std::vector<std::string>& targets, const char* about,
+                          const char* type) {
+    app.add_option(name, targets, about)->type_name(type)->allow_extra_args(false);
+  };
+  add("--only", options.selection.only, "only these and what they need; may be repeated",
+      "TASK[ITEM]");
+  add("--until", options.selection.until, "only this task and what it needs; may be repeated",
+      "TASK");
+  add("--force", options.selection.force,
+      "these again although they are up to date; may be repeated", "TASK[ITEM]");
+}
+
 void declare_run_dir(CLI::App& app, Options& options) {
   app.add_option("RUN_DIR", options.run_dir, "run directory, or the pipeline or list it belongs to")
       ->type_name("DIR")
@@ -119,6 +133,14 @@ void declare_run_dir(CLI::App& app, Options& options) {
 void declare_run(CLI::App& app, Options& options) {
   declare_spec(app, options);
   declare_command_list(app, options);
+  declare_selection(app, options);
+  app.add_option("--max-failures", options.failures_max,
+                 "start nothing new after so many failed instances: a number, or a share such as "
+                 "5%")
+      ->type_name("N")
+      ->default_str("no bound");
+  app.add_flag("--fresh", options.fresh, "start over: nothing of earlier runs is reused");
+  app.add_flag("-n,--dry-run", options.dry_run, "run nothing, show the plan");
   app.add_option("--reserve-cores", options.reserve_cores, "cores kept free on rank 0's node")
       ->type_name("N")
       ->default_str("1 on nodes of 16 cores or more, else 0")
@@ -138,6 +160,7 @@ void declare_check(CLI::App& app, Options& options) {
 void declare_plan(CLI::App& app, Options& options) {
   declare_spec(app, options);
   declare_command_list(app, options);
+  declare_selection(app, options);
   app.add_flag("-v,--verbose", options.verbose, "each instance with its command");
   declare_json(app, options);
 }
@@ -173,6 +196,7 @@ void declare_logs(CLI::App& app, Options& options) {
 
 void declare_why(CLI::App& app, Options& options) {
   declare_spec(app, options);
+  declare_selection(app, options);
   app.add_option("TASK", options.target, "task, or 'task[item]'")->default_str("all");
 }
 

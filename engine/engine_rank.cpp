@@ -155,6 +155,21 @@ bool Loop::add_worker(std::string& error) {
   return true;
 }
 
+Expected<RunRules> run_rules(const io::Pipeline& pipeline, const Options& options) {
+  RunRules rules;
+  auto selection = select(pipeline, options.selection);
+  if (!selection) return selection.error();
+  rules.selection = std::move(*selection);
+  if (!options.failures_max.empty()) {
+    const auto most = failures_max(options.failures_max, rules.selection.count(pipeline));
+    if (!most) return most.error();
+    rules.failures_max = *most;
+  }
+  rules.lost_after = scheduler::seconds(options.lost_after_s);
+  rules.fresh = options.fresh;
+  return rules;
+}
+
 bool Loop::add_scheduler(io::Pipeline& pipeline) {
   report_ = std::make_unique<Report>(make_report(context_.options));
   RecordKeeper::Callbacks callbacks;
@@ -162,18 +177,22 @@ bool Loop::add_scheduler(io::Pipeline& pipeline) {
     scheduler_->records_failed(now(), error);
   };
   callbacks.mail = [this](const Mail& mail) { scheduler_->on_mail(now(), mail); };
+  auto rules = run_rules(pipeline, context_.options);
+  if (!rules) {
+    report_->line("error", rules.error().message);
+    return false;
+  }
   RunOrigin origin{context_.options.command_anywhere(),
                    {{"sluice", SLUICE_VERSION}, {"hdf5", SLUICE_HDF5_VERSION}}};
   origin.versions.insert(origin.versions.end(), context_.versions.begin(), context_.versions.end());
   auto started = start_run(pipeline, context_.options.directory(), context_.node.host,
-                           std::move(callbacks), origin);
+                           std::move(callbacks), origin, *rules);
   if (!started) {
     report_->line("error", started.error().message);
     return false;
   }
   start_ = std::move(*started);
   for (const std::string& text : start_.messages) report_->line("warn", text);
-  start_.core.lost_after = scheduler::seconds(context_.options.lost_after_s);
   SchedulerOptions options{start_.run_uuid, start_.directory, start_.core, 0};
   options.workers_expected =
       static_cast<size_t>(context_.mpi_size) - (carries_worker(context_) ? 0 : 1);
@@ -183,9 +202,14 @@ bool Loop::add_scheduler(io::Pipeline& pipeline) {
   }
   if (!context_.node.narrowed.empty()) report_->line("warn", context_.node.narrowed);
   report_->started(pipeline.name, pipeline.graph.instance_count(), start_.restored.size());
+  if (!rules->selection.instances.empty()) {
+    report_->line("info", std::to_string(rules->selection.count(pipeline)) +
+                              " instances are selected, the others are left out");
+  }
   scheduler_ = std::make_unique<SchedulerRank>(std::move(options), pipeline, transport_,
                                                *start_.keeper, *report_);
-  scheduler_->begin(now(), start_.restored, start_.durable_paths);
+  scheduler_->begin(now(), opening(rules->selection, std::move(start_.restored)),
+                    start_.durable_paths);
   return true;
 }
 
@@ -307,6 +331,12 @@ std::optional<io::Pipeline> read_for_run(const Options& options) {
   io::Diagnostics diagnostics;
   auto pipeline = io::read_pipeline(options.spec_options(), sources, diagnostics);
   diagnostics.print(std::cerr);
+  if (pipeline) {
+    if (const auto rules = run_rules(*pipeline, options); !rules) {
+      std::cerr << "sluice: error: " << rules.error().message << "\n";
+      return std::nullopt;
+    }
+  }
   if (pipeline && std::filesystem::exists(directory.path))
     (void)sources.save();  // a cache: only speed is lost
   return pipeline;

@@ -58,8 +58,9 @@ class ReadOnlyFiles final : public io::Files {
 // One look at the core's answer for every instance.
 class Judge {
  public:
-  Judge(const io::Pipeline& pipeline, const io::JournalState& journal, const scheduler::Core& core)
-      : pipeline_(pipeline), journal_(journal), core_(core) {}
+  Judge(const io::Pipeline& pipeline, const io::JournalState& journal, const scheduler::Core& core,
+        const Selection& selection)
+      : pipeline_(pipeline), journal_(journal), core_(core), selection_(selection) {}
 
   [[nodiscard]] Verdict judge(InstanceId instance) const {
     Verdict verdict;
@@ -68,6 +69,11 @@ class Judge {
     if (state == InstanceState::kDone) {
       verdict.kind = Verdict::Kind::kUpToDate;
       verdict.reason = "its command, parameters and inputs are those of its last success";
+    } else if (state == InstanceState::kLeftOut) {
+      verdict.kind = Verdict::Kind::kLeftOut;
+      verdict.reason = "it is not selected";
+    } else if (selection_.forces(instance)) {
+      verdict.reason = "it is forced";
     } else if (state == InstanceState::kWaiting) {
       verdict.kind = Verdict::Kind::kMayRun;
       verdict.reason =
@@ -141,6 +147,7 @@ class Judge {
   const io::Pipeline& pipeline_;
   const io::JournalState& journal_;
   const scheduler::Core& core_;
+  const Selection& selection_;
 };
 
 // What runs needs the bytes of its inputs. A done producer whose output is nowhere then runs again,
@@ -157,7 +164,8 @@ class Recomputation {
 
   void spread() {
     for (size_t i = 0; i < verdicts_.size(); ++i) {
-      if (verdicts_[i].kind != Verdict::Kind::kUpToDate) work_.emplace_back(i);
+      const Verdict::Kind kind = verdicts_[i].kind;
+      if (kind == Verdict::Kind::kWillRun || kind == Verdict::Kind::kMayRun) work_.emplace_back(i);
     }
     while (!work_.empty()) {
       const InstanceId consumer = work_.back();
@@ -209,20 +217,25 @@ const char* verdict_name(Verdict::Kind kind) {
       return "will run";
     case Verdict::Kind::kMayRun:
       return "may run";
+    case Verdict::Kind::kLeftOut:
+      return "left out";
   }
   return "unknown";
 }
 
-Expected<Forecast> make_forecast(const io::Pipeline& pipeline, const RunDirectory& directory) {
+Expected<Forecast> make_forecast(const io::Pipeline& pipeline, const RunDirectory& directory,
+                                 const Selection& selection) {
   auto journal = io::read_journal(directory.path);
   if (!journal) return journal.error();
   ReadOnlyFiles files;
-  const Resume known = resume(*journal, pipeline, directory.path, files, io::hash_file);
+  Resume known = resume(*journal, pipeline, directory.path, files, io::hash_file);
   scheduler::Core core(pipeline.graph, {});
   std::vector<scheduler::Decision> ignored;
-  for (const scheduler::event::Restored& fact : known.restored) core.apply({}, fact, ignored);
+  for (const scheduler::Event& given : opening(selection, std::move(known.restored))) {
+    core.apply({}, given, ignored);
+  }
   core.apply({}, scheduler::event::Begin{}, ignored);
-  const Judge judge(pipeline, *journal, core);
+  const Judge judge(pipeline, *journal, core, selection);
   Forecast forecast;
   forecast.verdicts.reserve(pipeline.graph.instance_count());
   for (size_t i = 0; i < pipeline.graph.instance_count(); ++i) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/run_directory.h"
+#include "engine/selection.h"
 #include "io/journal.h"
 #include "io/pipeline.h"
 #include "scheduler/expected.h"
@@ -16,7 +17,7 @@
 namespace sluice::engine {
 
 struct Verdict {
-  enum class Kind : uint8_t { kUpToDate, kWillRun, kMayRun };
+  enum class Kind : uint8_t { kUpToDate, kWillRun, kMayRun, kLeftOut };
   Kind kind = Kind::kWillRun;
   std::string reason;
   std::vector<std::string> history;  // earlier attempts that matter: when done, how failed
@@ -29,6 +30,7 @@ struct Forecast {
 
 // Reads the run directory if there is one, changes nothing.
 [[nodiscard]] Expected<Forecast> make_forecast(const io::Pipeline& pipeline,
-                                               const RunDirectory& directory);
+                                               const RunDirectory& directory,
+                                               const Selection& selection = {});
 
 }  // namespace sluice::engine

@@ -55,7 +55,9 @@ int plan_pipeline(const Options& options) {
   io::Diagnostics diagnostics;
   const auto pipeline = read_quietly(options, diagnostics);
   if (!pipeline) return kUsage;
-  const auto forecast = make_forecast(*pipeline, options.directory());
+  const auto selection = select(*pipeline, options.selection);
+  if (!selection) return complain(selection.error().message, kUsage);
+  const auto forecast = make_forecast(*pipeline, options.directory(), *selection);
   if (!forecast) return complain(forecast.error().message, kEnvironmentUnusable);
   const std::vector<io::TaskDescription> descriptions = io::describe(*pipeline);
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
@@ -66,7 +68,8 @@ int plan_pipeline(const Options& options) {
     for (uint32_t i = 0; i < task.instance_count; ++i) {
       const Verdict& verdict = forecast->verdicts[pipeline->graph.instance(TaskId(t), i).index()];
       ++verdicts[verdict_name(verdict.kind)];
-      if (verdict.kind != Verdict::Kind::kUpToDate) ++reasons[verdict.reason];
+      if (verdict.kind != Verdict::Kind::kUpToDate && verdict.kind != Verdict::Kind::kLeftOut)
+        ++reasons[verdict.reason];
     }
     if (options.json) {
       json.push_back({{"task", task.name},
@@ -98,7 +101,9 @@ int show_why(const Options& options) {
   io::Diagnostics diagnostics;
   const auto pipeline = read_quietly(options, diagnostics);
   if (!pipeline) return kUsage;
-  const auto forecast = make_forecast(*pipeline, options.directory());
+  const auto selection = select(*pipeline, options.selection);
+  if (!selection) return complain(selection.error().message, kUsage);
+  const auto forecast = make_forecast(*pipeline, options.directory(), *selection);
   if (!forecast) return complain(forecast.error().message, kEnvironmentUnusable);
   size_t shown = 0;
   for (size_t i = 0; i < pipeline->graph.instance_count(); ++i) {

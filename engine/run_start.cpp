@@ -54,11 +54,26 @@ std::vector<io::record::RunTask> asked_for(const scheduler::Graph& graph) {
   return tasks;
 }
 
+// The run record says that nothing of before counts: once it is on the disk, saved intermediates
+// are of no use to anyone.
+Status forget_objects(const RunDirectory& directory, io::JournalWriter& writer) {
+  if (Status synced = writer.sync(); !synced) return synced;
+  std::error_code error;
+  std::filesystem::remove_all(directory.objects(), error);
+  std::filesystem::create_directories(directory.objects() / ".tmp", error);
+  if (error) {
+    return Error{"the run directory " + directory.path.string() +
+                     " cannot be used: " + directory.objects().string() + ": " + error.message(),
+                 error.value()};
+  }
+  return Done{};
+}
+
 }  // namespace
 
 Expected<RunStart> start_run(const io::Pipeline& pipeline, const RunDirectory& directory,
                              const std::string& host, RecordKeeper::Callbacks callbacks,
-                             const RunOrigin& origin) {
+                             const RunOrigin& origin, const RunRules& rules) {
   RunStart start;
   start.directory = directory;
   std::error_code error;
@@ -82,7 +97,10 @@ Expected<RunStart> start_run(const io::Pipeline& pipeline, const RunDirectory& d
   auto journal = io::read_journal(directory.path);
   if (!journal) return journal.error();
   for (const std::string& text : journal->messages) start.messages.push_back(text);
-  Resume known = resume(*journal, pipeline, directory.path, io::real_files(), io::hash_file);
+  Resume known;
+  if (!rules.fresh) {
+    known = resume(*journal, pipeline, directory.path, io::real_files(), io::hash_file);
+  }
   for (const std::string& text : known.messages) start.messages.push_back(text);
   for (std::string& text : keep_item_lists(pipeline, directory, io::real_files()))
     start.messages.push_back(std::move(text));
@@ -99,6 +117,8 @@ Expected<RunStart> start_run(const io::Pipeline& pipeline, const RunDirectory& d
     start.run_uuid = *uuid;
   }
   start.core.epoch = lease->epoch();
+  start.core.lost_after = rules.lost_after;
+  start.core.failures_max = rules.failures_max;
   auto writer = io::JournalWriter::create(io::real_files(), directory.journal(lease->epoch()));
   if (!writer) return writer.error();
   io::record::Run run;
@@ -114,7 +134,11 @@ Expected<RunStart> start_run(const io::Pipeline& pipeline, const RunDirectory& d
   run.command = origin.command;
   run.versions = origin.versions;
   run.tasks = asked_for(pipeline.graph);
+  run.fresh = rules.fresh;
   if (Status written = writer->append(run); !written) return written.error();
+  if (rules.fresh) {
+    if (Status cleared = forget_objects(directory, *writer); !cleared) return cleared.error();
+  }
   for (const io::record::Gone& gone : known.gone) {
     if (Status written = writer->append(gone); !written) return written.error();
   }

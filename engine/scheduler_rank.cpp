@@ -1,5 +1,6 @@
 #include "engine/scheduler_rank.h"
 
+#include "io/spec_values.h"
 #include "scheduler/overloaded.h"
 
 #include <algorithm>
@@ -37,6 +38,27 @@ std::string cause_text(const event::AttemptFailed& failed) {
   if (failed.cause == scheduler::Cause::kExit) return "exit " + std::to_string(failed.exit_code);
   if (failed.cause == scheduler::Cause::kSignal) return signal_text(failed.signal);
   return scheduler::cause_name(failed.cause);
+}
+
+// What the attempt had and what the next one gets, where these differ: the history of a retry.
+std::string next_text(const decision::AttemptEnded& ended) {
+  if (ended.elsewhere) return "; not charged, another worker tries it";
+  const auto memory = [](const scheduler::Grant& grant) {
+    return io::print_memory(grant.resources.memory_bytes) + " memory";
+  };
+  if (ended.no_larger) return "; it had " + memory(ended.had) + ", no worker has more";
+  if (ended.final) return "";
+  std::string text;
+  if (ended.next.resources != ended.had.resources) {
+    text += "; it had " + memory(ended.had) + ", the next attempt gets " + memory(ended.next);
+  }
+  if (ended.next.timeout != ended.had.timeout) {
+    text += "; the next attempt may take " + io::print_duration(ended.next.timeout);
+  }
+  if (ended.delay > scheduler::Duration{}) {
+    text += "; tried again in " + io::print_duration(ended.delay);
+  }
+  return text;
 }
 
 }  // namespace
@@ -81,16 +103,18 @@ SchedulerRank::SchedulerRank(SchedulerOptions options, const io::Pipeline& pipel
       report_(report),
       core_(pipeline.graph, options_.core) {}
 
-void SchedulerRank::begin(Instant now, const std::vector<event::Restored>& restored,
+void SchedulerRank::begin(Instant now, const std::vector<scheduler::Event>& opening,
                           std::map<ObjectId, std::string> durable_paths) {
   durable_paths_ = std::move(durable_paths);
-  for (const event::Restored& fact : restored) {
-    for (size_t i = 0; i < fact.outputs.size(); ++i) {
-      const ObjectId object = pipeline_.graph.object(fact.instance, i);
-      if (is_value(object)) values_[object] = fact.outputs[i].value;
-      known_[object] = fact.outputs[i];
+  for (const scheduler::Event& given : opening) {
+    if (const auto* fact = std::get_if<event::Restored>(&given)) {
+      for (size_t i = 0; i < fact->outputs.size(); ++i) {
+        const ObjectId object = pipeline_.graph.object(fact->instance, i);
+        if (is_value(object)) values_[object] = fact->outputs[i].value;
+        known_[object] = fact->outputs[i];
+      }
     }
-    apply(now, fact);
+    apply(now, given);
   }
   begun_ = true;
   apply(now, event::Begin{});
@@ -258,6 +282,7 @@ void SchedulerRank::carry_out(Instant now, const scheduler::Decision& decided) {
                  [&](const decision::InstanceSkipped& d) { instance_skipped(d); },
                  [&](const decision::WorkerChanged& d) { worker_changed(d); },
                  [&](const decision::NotReproducible& d) { not_reproducible(d); },
+                 [&](const decision::StopBegan& d) { stop_began(d); },
                  [&](const decision::RunEnded& d) { run_ended(now, d.outcome); },
              },
              decided);
@@ -278,8 +303,6 @@ void SchedulerRank::start_attempt(const decision::StartAttempt& start) {
   }
   message::Start given;
   given.decision = start;
-  given.request = pipeline_.graph.requests()[start.request].resources;
-  given.timeout = task.timeout;
   given.grace = task.grace;
   given.spec = std::move(*spec);
   for (const scheduler::InputPlace& place : start.inputs) {
@@ -355,6 +378,7 @@ void SchedulerRank::instance_done(const decision::InstanceDone& done) {
 void SchedulerRank::attempt_ended(const decision::AttemptEnded& ended) {
   const auto& task = pipeline_.graph.task(pipeline_.graph.task_of(ended.instance));
   const event::AttemptFailed& failed = ended.report;
+  const std::string detail = failed.detail + next_text(ended);
   io::record::Attempt record;
   record.task = task.name;
   record.item = pipeline_.item(ended.instance);
@@ -362,7 +386,7 @@ void SchedulerRank::attempt_ended(const decision::AttemptEnded& ended) {
   record.cause = scheduler::cause_name(failed.cause);
   record.exit_code = failed.exit_code;
   record.signal = failed.signal;
-  record.detail = failed.detail;
+  record.detail = detail;
   record.stderr_tail = failed.stderr_tail;
   record.final = ended.final;
   record.worker = failed.worker.value;
@@ -370,8 +394,7 @@ void SchedulerRank::attempt_ended(const decision::AttemptEnded& ended) {
   record.unix_time_ms = Clock::unix_time_ms();
   keeper_.append(std::move(record));
   report_.failed({pipeline_.label(ended.instance), task.name, failed.attempt, cause_text(failed),
-                  workers_[failed.worker].hello.host, failed.detail, failed.stderr_tail,
-                  ended.final});
+                  workers_[failed.worker].hello.host, detail, failed.stderr_tail, ended.final});
 }
 
 void SchedulerRank::instance_skipped(const decision::InstanceSkipped& skipped) {
@@ -394,6 +417,12 @@ void SchedulerRank::worker_changed(const decision::WorkerChanged& changed) {
       if (!other.lost) send(peer, message::PeerLost{changed.worker});
     }
     report_.line("warn", who + " is lost; its attempts run again elsewhere");
+  } else if (changed.state == decision::WorkerState::kSetAside) {
+    state = "set aside";
+    report_.line("warn", who +
+                             " is set aside: its last attempts failed within a second each, one "
+                             "after another, and succeed elsewhere; it gets only what no other "
+                             "worker can run: look at that node's disks, mounts and modules");
   } else if (changed.state == decision::WorkerState::kSilent) {
     state = "silent";
     report_.line("warn", who + " is silent; it gets no new work until it answers");
@@ -402,6 +431,19 @@ void SchedulerRank::worker_changed(const decision::WorkerChanged& changed) {
   }
   keeper_.append(io::record::Worker{changed.worker.value, state, facts.hello.host,
                                     facts.hello.resources, Clock::unix_time_ms()});
+}
+
+void SchedulerRank::stop_began(const decision::StopBegan& began) {
+  const std::string label = pipeline_.label(began.because);
+  if (began.reason == decision::StopReason::kFailure) {
+    report_.line("warn",
+                 "stopping because '" + label +
+                     "' failed, whose task has 'on_failure: stop': nothing new starts, what "
+                     "runs is stopped");
+  } else {
+    report_.line("warn", "enough instances failed, the last one '" + label +
+                             "' (--max-failures): nothing new starts, what runs is finished");
+  }
 }
 
 // Once per output of a task: what holds for one instance holds for most.

@@ -40,8 +40,9 @@ class SchedulerRank {
   SchedulerRank(SchedulerOptions options, const io::Pipeline& pipeline, io::Transport& transport,
                 RecordKeeper& keeper, Report& report);
 
-  // Feeds what the journal knows, then lets the core begin.
-  void begin(scheduler::Instant now, const std::vector<scheduler::event::Restored>& restored,
+  // Feeds what the journal knows and what is selected (engine/selection.h), then lets the core
+  // begin.
+  void begin(scheduler::Instant now, const std::vector<scheduler::Event>& opening,
              std::map<scheduler::ObjectId, std::string> durable_paths);
   void on_message(scheduler::Instant now, scheduler::WorkerId from, const io::Message& message);
   void on_mail(scheduler::Instant now, const Mail& mail);
@@ -74,6 +75,7 @@ class SchedulerRank {
   void attempt_ended(const scheduler::decision::AttemptEnded& ended);
   void instance_skipped(const scheduler::decision::InstanceSkipped& skipped);
   void worker_changed(const scheduler::decision::WorkerChanged& changed);
+  void stop_began(const scheduler::decision::StopBegan& began);
   void not_reproducible(const scheduler::decision::NotReproducible& found);
   void run_ended(scheduler::Instant now, scheduler::Outcome outcome);
   [[nodiscard]] std::vector<std::string> result_paths() const;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/environment.h"
+#include "engine/memory_kills.h"
 #include "io/fault.h"
 #include "scheduler/overloaded.h"
 
@@ -125,7 +126,12 @@ void WorkerRank::welcome(const message::Welcome& welcome) {
 
 void WorkerRank::on_start(Instant now, message::Start start) {
   const AttemptId id = start.decision.attempt;
-  input::Start given{start.decision, start.request, start.timeout, start.grace, {}, {}};
+  input::Start given{start.decision,
+                     start.decision.grant.resources,
+                     start.decision.grant.timeout,
+                     start.grace,
+                     {},
+                     {}};
   for (const io::AttemptOutput& output : start.spec.outputs) {
     given.outputs.push_back(output.kind);
     if (!given.first_object.valid()) given.first_object = output.object;
@@ -267,6 +273,7 @@ void WorkerRank::stage(AttemptId id) {
 
 void WorkerRank::launch(const effect::Launch& given) {
   Attempt& attempt = *attempts_.at(given.attempt);
+  attempt.memory_kills_before = memory_kills();
   launch::Start start;
   start.attempt = given.attempt;
   start.argv = attempt.staged.argv;
@@ -293,8 +300,10 @@ void WorkerRank::on_launcher(Instant now, const LaunchMessage& received) {
     feed(now, input::StartFailed{exited->attempt, exited->start_error});
     return;
   }
-  feed(now, input::Exited{exited->attempt, exited->exit_code, exited->signal, exited->usage,
-                          exited->err.tail});
+  input::Exited given{exited->attempt, exited->exit_code, exited->signal, exited->usage,
+                      exited->err.tail};
+  given.memory_ran_out = memory_kills() > found->second->memory_kills_before;
+  feed(now, given);
 }
 
 // -- outputs

@@ -62,6 +62,7 @@ class WorkerRank {
     io::message::Start start;
     io::StagedAttempt staged;
     launch::Exited exited;
+    int64_t memory_kills_before = 0;  // engine/memory_kills.h
     std::string outcome = "done";
     std::vector<io::CheckReply> checks;  // by output, as they arrive
     size_t checks_open = 0;

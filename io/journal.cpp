@@ -173,6 +173,7 @@ std::string line_of(const record::Run& r) {
       .text("host", r.host)
       .number("time", r.unix_time_ms)
       .number("instances", r.instances)
+      .flag("fresh", r.fresh)
       .open("params");
   for (const auto& [name, value] : r.params) {
     line.element().text("name", name).text("value", value).end();

@@ -3,7 +3,7 @@
 // digits, of the line's bytes before `,"sum"`. Version 1. "t" is the record's kind:
 //
 //   run      version uuid epoch previous_epoch previous_length spec_hash host time instances params
-//            spec command tasks: [{name instances cpus memory timeout_ms}] versions
+//            spec command tasks: [{name instances cpus memory timeout_ms}] versions fresh
 //   worker   worker state host cpus memory time
 //   done     task item attempt key worker time wall_ns cpu_ns memory_peak
 //            out: [{name content bytes} | {name content bytes value}]
@@ -73,6 +73,7 @@ struct Run {
   std::string command = {};  // that continues this run, from any folder
   std::vector<RunTask> tasks = {};
   std::vector<std::pair<std::string, std::string>> versions = {};  // of sluice and its libraries
+  bool fresh = false;  // `run --fresh`: what earlier segments know of instances counts no more
 };
 struct Worker {
   uint32_t worker = 0;

@@ -110,6 +110,7 @@ record::Run read_run(const Members& m) {
   r.previous_epoch = m.number<uint32_t>("previous_epoch");
   r.previous_length = m.number<uint64_t>("previous_length");
   r.instances = m.number<size_t>("instances");
+  r.fresh = m.flag("fresh");
   m.each("params",
          [&](const Members& p) { r.params.emplace_back(p.text("name"), p.text("value")); });
   r.spec = m.text("spec");
@@ -246,6 +247,7 @@ class Merge {
   void take(record::Run&& r) {
     seen(r.unix_time_ms);
     state_.run_uuid = r.run_uuid;
+    if (r.fresh) state_.instances.clear();
     state_.last_run = std::move(r);
   }
   void take(record::Worker&& r) {

@@ -68,6 +68,7 @@ void read_task(SpecReading& reading, SpecTask& task) {
   const auto find = [&](std::string_view key) { return reading.tree.find(task.node, key); };
   read_foreach(reading, task, find("foreach"));
   read_inputs(reading, task, find("inputs"));
+  read_after(reading, task, find("after"));
   read_outputs(reading, task, find("outputs"));
   read_attempt_rules(reading, task);
 }
@@ -85,6 +86,7 @@ void read_all(SpecReading& reading, const SpecOptions& options) {
   for (SpecTask& task : reading.tasks) {
     read_task(reading, task);
   }
+  resolve_after(reading);
   resolve_inputs(reading);
   for (SpecTask& task : reading.tasks) {
     read_command(reading, task);
@@ -140,6 +142,24 @@ void add_groups(const SpecTask& task, scheduler::TaskId id, scheduler::GraphBuil
   }
 }
 
+void add_gates(const SpecTask& task, scheduler::TaskId id, scheduler::GraphBuilder& builder) {
+  const auto instances = [&](scheduler::TaskId of, std::span<const uint32_t> items) {
+    std::vector<scheduler::InstanceId> all;
+    for (const uint32_t item : items) {
+      all.push_back(builder.so_far().instance(of, item));
+    }
+    return all;
+  };
+  for (size_t i = 0; i < task.after.size(); ++i) {
+    const scheduler::TaskId before(task.after[i].producer);
+    const JoinGroups& groups = task.after_groups[i];
+    for (size_t group = 0; group < groups.size(); ++group) {
+      builder.gate(instances(before, groups.producers_of(group)),
+                   instances(id, groups.consumers_of(group)));
+    }
+  }
+}
+
 Pipeline build(SpecReading& reading, const std::vector<std::vector<scheduler::Hash128>>& keys) {
   Pipeline pipeline;
   scheduler::GraphBuilder builder;
@@ -151,6 +171,7 @@ Pipeline build(SpecReading& reading, const std::vector<std::vector<scheduler::Ha
   }
   for (size_t i = 0; i < reading.tasks.size(); ++i) {
     add_groups(reading.tasks[i], scheduler::TaskId(i), builder);
+    add_gates(reading.tasks[i], scheduler::TaskId(i), builder);
   }
   pipeline.graph = builder.build();
   for (size_t i = 0; i < reading.tasks.size(); ++i) {

@@ -200,7 +200,14 @@ void resolve(SpecReading& reading, const SpecTask& task, SpecInput& input) {
   input.output = static_cast<size_t>(output - outputs.begin());
 }
 
-// Depth first along the inputs, without recursion: a chain may be as long as the spec.
+// What a task waits for, in one row: its inputs, then its entries of `after`.
+size_t edge_count(const SpecTask& task) { return task.inputs.size() + task.after.size(); }
+const SpecInput& edge(const SpecTask& task, size_t index) {
+  const size_t inputs = task.inputs.size();
+  return index < inputs ? task.inputs[index] : task.after[index - inputs];
+}
+
+// Depth first along the edges, without recursion: a chain may be as long as the spec.
 class CycleFinder {
  public:
   explicit CycleFinder(SpecReading& reading)
@@ -218,7 +225,7 @@ class CycleFinder {
   enum class State : uint8_t { kNew, kOpen, kDone };
   struct Step {
     size_t task;
-    size_t next_input = 0;
+    size_t next_edge = 0;
   };
 
   void visit(size_t start) {
@@ -226,13 +233,13 @@ class CycleFinder {
     state_[start] = State::kOpen;
     while (!path_.empty()) {
       Step& step = path_.back();
-      const auto& inputs = reading_.tasks[step.task].inputs;
-      if (step.next_input == inputs.size()) {
+      const SpecTask& task = reading_.tasks[step.task];
+      if (step.next_edge == edge_count(task)) {
         state_[step.task] = State::kDone;
         path_.pop_back();
         continue;
       }
-      const SpecInput& input = inputs[step.next_input++];
+      const SpecInput& input = edge(task, step.next_edge++);
       if (!input.resolved) {
         continue;
       }
@@ -258,16 +265,17 @@ class CycleFinder {
     std::string edges;
     for (size_t i = steps.size(); i-- > 0;) {
       const SpecTask& consumer = reading_.tasks[steps[i].task];
-      const SpecInput& input = consumer.inputs[steps[i].next_input - 1];
+      const SpecInput& input = edge(consumer, steps[i].next_edge - 1);
       order += " -> " + consumer.name;
-      edges += (edges.empty() ? "" : ", ") + ("'" + consumer.name) + "' reads " + input.from_task +
-               "." + input.from_output + " as '" + input.name + "'";
+      edges += (edges.empty() ? "'" : ", '") + consumer.name +
+               (input.is_order ? "' comes after '" + input.from_task + "'"
+                               : "' reads " + input.from_task + "." + input.from_output + " as '" +
+                                     input.name + "'");
     }
-    const SpecTask& closing = reading_.tasks[steps[0].task];
-    const SpecInput& input = closing.inputs[steps[0].next_input - 1];
+    const SpecInput& input = edge(reading_.tasks[steps[0].task], steps[0].next_edge - 1);
     reading_.diagnostics.error(reading_.tree[input.node].mark,
                                "the tasks wait for each other in a cycle: " + order,
-                               edges + "; remove one of these inputs");
+                               edges + "; remove one of these");
   }
 
   SpecReading& reading_;

@@ -33,7 +33,8 @@ class Joiner {
         consumer_(consumer),
         producer_(reading.tasks[input.producer]),
         input_(input),
-        where_("input '" + input.name + "' of task '" + consumer.name + "'") {}
+        where_((input.is_order ? "'after'" : "input '" + input.name + "'") +
+               (" of task '" + consumer.name + "'")) {}
 
   TaskInput run(JoinGroups& groups) {
     TaskInput result;
@@ -44,7 +45,7 @@ class Joiner {
     match_keys(result);
     if (reading_.diagnostics.errors() == errors_before && consumer_.items_known &&
         producer_.items_known && select_items()) {
-      is_list_ = result.is_list;
+      is_list_ = result.is_list || input_.is_order;
       number_groups();
       check();
       groups = make_groups();
@@ -259,9 +260,10 @@ class Joiner {
       report_without_producer(unread);
     }
     if (!unread.empty() && !skip && without_producer_.size() < consumer_.text.items.size()) {
-      fail(where_ + ": no instance of '" + consumer_.name + "' reads " +
-               named_items(producer_, unread) + " of '" + producer_.name + "'",
-           join_hint() + ", or write missing: skip");
+      fail(where_ + ": no instance of '" + consumer_.name +
+               (input_.is_order ? "' comes after " : "' reads ") + named_items(producer_, unread) +
+               " of '" + producer_.name + "'",
+           join_hint() + (input_.is_order ? "" : ", or write missing: skip"));
     }
   }
 
@@ -280,7 +282,8 @@ class Joiner {
            join_hint());
     } else {
       fail(where_ + ": '" + producer_.name + "' has no instance for " + consumers,
-           join_hint() + (is_list_ ? ", or write missing: skip for an empty list" : ""));
+           join_hint() +
+               (is_list_ && !input_.is_order ? ", or write missing: skip for an empty list" : ""));
     }
   }
 
@@ -395,6 +398,12 @@ void join_inputs(SpecReading& reading) {
       task.text.inputs.push_back(std::move(result));
       task.templates.source_paths.push_back(input.path);
       task.templates.group_order.push_back(input.is_source ? UINT32_MAX : order++);
+    }
+    task.after_groups.resize(task.after.size());
+    for (size_t i = 0; i < task.after.size(); ++i) {
+      if (task.after[i].resolved) {
+        (void)Joiner(reading, task, task.after[i]).run(task.after_groups[i]);
+      }
     }
   }
   finish_reading(reading.tasks);

@@ -40,7 +40,8 @@ struct SpecInput {
   Mark mark;
   NodeIndex node = kNoNode;  // the scalar that names the source or the producer
   bool is_source = false;
-  Template path;  // a source's
+  bool is_order = false;  // an entry of `after`: no name, no output
+  Template path;          // a source's
   std::string from_task;
   std::string from_output;
   JoinRule join;
@@ -86,8 +87,10 @@ struct SpecTask {
   TaskText text;  // keys and items from foreach; the rest when all is known
   bool items_known = true;
   std::vector<SpecInput> inputs;
+  std::vector<SpecInput> after;
   std::vector<SpecOutput> outputs;
-  std::vector<JoinGroups> groups;  // by input; empty for sources
+  std::vector<JoinGroups> groups;        // by input; empty for sources
+  std::vector<JoinGroups> after_groups;  // by entry of `after`
   TaskTemplates templates;
   std::vector<NodeIndex> word_nodes;  // parallel to templates.command.words
   std::vector<NodeIndex> environment_nodes;
@@ -168,10 +171,13 @@ void read_params(SpecReading& reading, NodeIndex params,
 void read_limits(SpecReading& reading, NodeIndex limits);
 void read_foreach(SpecReading& reading, SpecTask& task, NodeIndex foreach);
 void read_inputs(SpecReading& reading, SpecTask& task, NodeIndex inputs);
+void read_after(SpecReading& reading, SpecTask& task, NodeIndex after);
 void read_outputs(SpecReading& reading, SpecTask& task, NodeIndex outputs);
 void read_attempt_rules(SpecReading& reading, SpecTask& task);  // resources, timeout, retry, ...
-void resolve_inputs(SpecReading& reading);                      // names of producers; cycles
-void read_command(SpecReading& reading, SpecTask& task);        // run or sh, env
+void read_retry(SpecReading& reading, SpecTask& task);          // called by read_attempt_rules
+void resolve_after(SpecReading& reading);
+void resolve_inputs(SpecReading& reading);                // names of producers; cycles
+void read_command(SpecReading& reading, SpecTask& task);  // run or sh, env
 void check_output_names(SpecReading& reading, const SpecTask& task);
 void join_inputs(SpecReading& reading);
 void read_uses(SpecReading& reading, SpecTask& task);

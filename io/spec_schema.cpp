@@ -65,8 +65,8 @@ constexpr std::array kRules = {
     KeyRule{Level::kTask, "args", kLater, Shape::kEnvironment, "map", "none",
             "arguments of a kernel"},
     KeyRule{Level::kTask, "setup", kLater, Shape::kScript, "text", "none", "bash before the body"},
-    KeyRule{Level::kTask, "after", kLater, Shape::kTexts, "list of tasks", "none",
-            "order without data"},
+    KeyRule{Level::kTask, "after", kYes, Shape::kTexts, "list of tasks", "none",
+            "order without data: tasks that come first, joined like an input"},
     KeyRule{Level::kTask, "stdin", kLater, Shape::kName, "input", "none",
             "an input as standard input"},
     KeyRule{Level::kTask, "stdout", kLater, Shape::kName, "output", "none",
@@ -157,12 +157,13 @@ constexpr std::array kRules = {
             "how many more attempts"},
     KeyRule{Level::kRetryCause, "codes", kYes, Shape::kStatuses, "list of 1 to 255", "all",
             "only for `exit`: the statuses that are worth another attempt"},
-    KeyRule{Level::kRetryCause, "delay", kLater, Shape::kDuration, "duration", "none",
-            "wait before"},
-    KeyRule{Level::kRetryCause, "memory", kLater, Shape::kFactor, "factor", "none",
-            "more memory next time"},
-    KeyRule{Level::kRetryCause, "timeout", kLater, Shape::kFactor, "factor", "none",
-            "more time next time"},
+    KeyRule{Level::kRetryCause, "delay", kYes, Shape::kDuration, "duration", "none",
+            "how long to wait before the next attempt, at most a day"},
+    KeyRule{Level::kRetryCause, "memory", kYes, Shape::kFactor, "factor", "as before",
+            "the next attempt asks for so many times the memory, at most what the largest worker "
+            "has; `x1.5`"},
+    KeyRule{Level::kRetryCause, "timeout", kYes, Shape::kFactor, "factor", "as before",
+            "the next attempt may take so many times as long; `x2`"},
 };
 
 constexpr std::array<std::string_view, kLevelCount> kTitles = {

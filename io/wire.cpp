@@ -20,6 +20,8 @@ template <>
 inline constexpr auto kMembers<e::Restored> = std::tuple{
     &e::Restored::instance, &e::Restored::key, &e::Restored::outputs, &e::Restored::durable};
 template <>
+inline constexpr auto kMembers<e::Selected> = std::tuple{&e::Selected::instances};
+template <>
 inline constexpr auto kMembers<e::Begin> = std::tuple{};
 template <>
 inline constexpr auto kMembers<e::Tick> = std::tuple{};
@@ -70,7 +72,8 @@ template <>
 inline constexpr auto kMembers<s::decision::StartAttempt> =
     std::tuple{&s::decision::StartAttempt::worker,   &s::decision::StartAttempt::attempt,
                &s::decision::StartAttempt::instance, &s::decision::StartAttempt::request,
-               &s::decision::StartAttempt::inputs,   &s::decision::StartAttempt::ahead};
+               &s::decision::StartAttempt::grant,    &s::decision::StartAttempt::inputs,
+               &s::decision::StartAttempt::ahead};
 
 // -- what a worker needs to know of an attempt --
 
@@ -114,8 +117,7 @@ inline constexpr auto kMembers<m::Welcome> = std::tuple{
     &m::Welcome::run_uuid, &m::Welcome::run_directory, &m::Welcome::epoch, &m::Welcome::peers};
 template <>
 inline constexpr auto kMembers<m::Start> =
-    std::tuple{&m::Start::decision, &m::Start::request, &m::Start::timeout,
-               &m::Start::grace,    &m::Start::spec,    &m::Start::durable_paths};
+    std::tuple{&m::Start::decision, &m::Start::grace, &m::Start::spec, &m::Start::durable_paths};
 template <>
 inline constexpr auto kMembers<m::TakeBack> = std::tuple{&m::TakeBack::attempt};
 template <>

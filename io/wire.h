@@ -9,7 +9,8 @@
 //   variant    index of the alternative (integer), then the alternative
 //
 // A message is its variant: one byte of kind, then its members. The graph (of the trace): limits,
-// requests, tasks with the static keys of their instances, groups with their objects and consumers.
+// requests, tasks with the static keys of their instances, groups with their objects and consumers,
+// gates with their predecessors and successors.
 //
 // Decoding never trusts the bytes: a short or impossible message gives an Error, not a crash (tried
 // with truncations and random damage). Both ends are the same program, so there is no version in a
@@ -55,8 +56,6 @@ struct Welcome {
 // rank 0 -> worker
 struct Start {
   scheduler::decision::StartAttempt decision;
-  scheduler::Resources request;
-  scheduler::Duration timeout;
   scheduler::Duration grace;
   AttemptSpec spec;
   std::vector<std::string>

@@ -440,6 +440,10 @@ void Agent::State::process_gone(AttemptId id, Attempt& attempt, const input::Exi
     failure.cause = Cause::kExit;
     failure.detail = "exited with " + std::to_string(exited.exit_code);
   }
+  if (exited.memory_ran_out && !attempt.timed_out) {
+    failure.cause = Cause::kOom;
+    failure.detail += ", while the kernel killed a process on its node for want of memory";
+  }
   fail(id, std::move(failure));
 }
 

@@ -90,6 +90,7 @@ struct Exited {
   int32_t signal = 0;  // 0: exited by itself
   Usage usage;
   std::string stderr_tail;
+  bool memory_ran_out = false;  // the kernel killed something on this node for want of it meanwhile
 };
 // Every output was verified, sealed and hashed.
 struct Checked {

@@ -58,6 +58,7 @@ std::vector<s::Event> all_events() {
       e::ReplicaLost{w, s::ObjectId(4)},
       e::ObjectSaved{w, s::ObjectId(4), attempt},
       e::ObjectSaveFailed{w, s::ObjectId(4), attempt, "quota"},
+      e::Selected{{true, false, true}},
   };
 }
 
@@ -92,10 +93,9 @@ std::vector<Message> all_messages() {
                 attempt,
                 s::InstanceId(1),
                 s::RequestId(0),
+                {{2, 5}, s::seconds(60)},
                 {{s::ObjectId(3), s::WorkerId(1)}, {s::ObjectId(4), s::WorkerId{}}},
                 true},
-               {2, 5},
-               s::seconds(60),
                s::seconds(10),
                attempt_spec(),
                {"", "results/a/b.h5"}},
@@ -172,6 +172,7 @@ TEST_CASE("wire: an attempt's command, script and inputs keep their text") {
   REQUIRE(back.ok());
   const auto& start = std::get<m::Start>(*back);
   CHECK(start.decision.ahead);
+  CHECK(start.decision.grant == s::Grant{{2, 5}, s::seconds(60)});
   REQUIRE(start.decision.inputs.size() == 2);
   CHECK(start.decision.inputs[0].source == s::WorkerId(1));
   CHECK_FALSE(start.decision.inputs[1].source.valid());

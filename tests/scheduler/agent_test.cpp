@@ -396,6 +396,21 @@ TEST_CASE("agent: without a grace the stop signal and the kill come together") {
 
 // -- failures
 
+// UC-072
+TEST_CASE("agent: whatever the status, a failure while memory ran out has that cause") {
+  for (const auto& [code, signal] : {std::pair{1, 0}, std::pair{137, 0}, std::pair{0, 9}}) {
+    Bench bench;
+    bench.run(1);
+    input::Exited gone{attempt(1), code, signal, {}, ""};
+    gone.memory_ran_out = true;
+    bench.give(gone);
+    const auto failed = bench.last_event<event::AttemptFailed>();
+    CHECK(failed.cause == Cause::kOom);
+    CHECK(failed.exit_code == code);
+    CHECK(failed.detail.find("for want of memory") != std::string::npos);
+  }
+}
+
 TEST_CASE("agent: exit status and signal are told apart") {
   Bench bench;
   bench.run(1);
