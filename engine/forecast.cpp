@@ -7,7 +7,7 @@
 #include "engine/report.h"
 #include "engine/resume.h"
 #include "io/files.h"
-#include "io/sources.h"
+#include "io/manifest.h"
 #include "scheduler/core.h"
 
 namespace sluice::engine {
@@ -228,7 +228,7 @@ Expected<Forecast> make_forecast(const io::Pipeline& pipeline, const RunDirector
   auto journal = io::read_journal(directory.path);
   if (!journal) return journal.error();
   ReadOnlyFiles files;
-  Resume known = resume(*journal, pipeline, directory.path, files, io::hash_file);
+  Resume known = resume(*journal, pipeline, directory.path, files, io::hash_object);
   scheduler::Core core(pipeline.graph, {});
   std::vector<scheduler::Decision> ignored;
   for (const scheduler::Event& given : opening(selection, std::move(known.restored))) {

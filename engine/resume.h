@@ -6,6 +6,8 @@
 //   a file with a durable record     is durable if it lies in the run directory with the recorded
 //     of the same content            size; a rename that was cut short is completed, a file whose
 //                                    place in results/ has changed is moved
+//   a directory                      likewise, with everything in it: the bytes of all its files
+//                                    count, and the latest change of any of them
 //   facts after the last sync, and   are suspect: such a file is hashed before it is trusted
 //     files written since the last run
 //

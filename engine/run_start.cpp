@@ -9,6 +9,7 @@
 #include "engine/clock.h"
 #include "engine/item_lists.h"
 #include "engine/resume.h"
+#include "io/manifest.h"
 #include "io/sources.h"
 
 namespace sluice::engine {
@@ -99,7 +100,7 @@ Expected<RunStart> start_run(const io::Pipeline& pipeline, const RunDirectory& d
   for (const std::string& text : journal->messages) start.messages.push_back(text);
   Resume known;
   if (!rules.fresh) {
-    known = resume(*journal, pipeline, directory.path, io::real_files(), io::hash_file);
+    known = resume(*journal, pipeline, directory.path, io::real_files(), io::hash_object);
   }
   for (const std::string& text : known.messages) start.messages.push_back(text);
   for (std::string& text : keep_item_lists(pipeline, directory, io::real_files()))

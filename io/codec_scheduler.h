@@ -18,7 +18,7 @@ template <>
 inline constexpr uint64_t kEnumLast<scheduler::Cause> = scheduler::kCauseCount - 1;
 template <>
 inline constexpr uint64_t kEnumLast<scheduler::OutputKind> =
-    static_cast<uint64_t>(scheduler::OutputKind::kValue);
+    static_cast<uint64_t>(scheduler::OutputKind::kDir);
 
 template <>
 inline constexpr auto kMembers<scheduler::Resources> =

@@ -97,7 +97,10 @@ class Stager {
       if (input.is_list) name.insert(0, std::to_string(i) + ".");
       const Status linked = link(input.name, name, target);
       if (!linked) return linked;
-      staged.words.push_back(working_ / "in" / input.name / name);
+      // Of a directory the path of itself: find, cp -r and du do not follow a link that they are
+      // given.
+      const bool in_place = input.kind == OutputKind::kDir && !input.is_list;
+      staged.words.push_back(in_place ? target : (working_ / "in" / input.name / name).string());
     }
     return Done{};
   }

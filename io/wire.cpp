@@ -144,8 +144,8 @@ inline constexpr auto kMembers<m::FetchRequest> =
     std::tuple{&m::FetchRequest::object, &m::FetchRequest::offset, &m::FetchRequest::length};
 template <>
 inline constexpr auto kMembers<m::FetchChunk> =
-    std::tuple{&m::FetchChunk::object, &m::FetchChunk::offset, &m::FetchChunk::total_bytes,
-               &m::FetchChunk::mode, &m::FetchChunk::data};
+    std::tuple{&m::FetchChunk::object,         &m::FetchChunk::offset, &m::FetchChunk::total_bytes,
+               &m::FetchChunk::manifest_bytes, &m::FetchChunk::mode,   &m::FetchChunk::data};
 
 namespace {
 

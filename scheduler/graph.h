@@ -23,7 +23,8 @@
 
 namespace sluice::scheduler {
 
-enum class OutputKind : uint8_t { kFile, kH5, kValue };
+// kDir: a directory, to the core an object like a file.
+enum class OutputKind : uint8_t { kFile, kH5, kValue, kDir };
 
 // Why an attempt did not succeed. `kLost`: its worker went; not charged to the instance until three
 // were lost.

@@ -109,7 +109,7 @@ std::vector<Message> all_messages() {
       m::Ping{},
       m::Log{2, "the disk is full"},
       m::FetchRequest{s::ObjectId(3), 1LL << 35U, 4096},
-      m::FetchChunk{s::ObjectId(3), 0, -1, 0755, Bytes(300, std::byte{0xab})},
+      m::FetchChunk{s::ObjectId(3), 0, -1, 77, 0755, Bytes(300, std::byte{0xab})},
   };
   for (const s::Event& event : all_events()) all.emplace_back(m::Report{event});
   return all;
