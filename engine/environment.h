@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,8 +18,14 @@ class Environment {
  public:
   // Of this process, unchanged: for the rank, which must find its MPI launcher.
   [[nodiscard]] static Environment inherited();
-  // For user code; SLUICE_BATCH_ID names the batch job that the removed variables told of.
+  // For user code without keep_env; SLUICE_BATCH_ID names the batch job that the removed variables
+  // told of.
   [[nodiscard]] static Environment cleaned();
+
+  // What cleaned() leaves out.
+  [[nodiscard]] static Environment removed();
+  // Sets those of `from` that one of `patterns` means: a name, or PREFIX* for all that begin so.
+  void take(const Environment& from, std::span<const std::string> patterns);
 
   void set(std::string_view name, std::string_view value);
   void unset(std::string_view name);

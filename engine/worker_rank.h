@@ -79,6 +79,7 @@ class WorkerRank {
   void fetch_durable(scheduler::ObjectId object);
   void stage(scheduler::AttemptId attempt);
   void launch(const scheduler::effect::Launch& launch);
+  static void explain(const Attempt& attempt, scheduler::input::Exited& exited);
   void check(scheduler::AttemptId attempt);
   void finish_check(scheduler::AttemptId attempt);
   void clean(scheduler::AttemptId attempt, bool failed);

@@ -109,11 +109,27 @@ void Diagnostics::set_source(std::string file, const std::string& source) {
 }
 
 void Diagnostics::error(Mark mark, std::string text, std::string hint) {
-  all_.push_back({Diagnostic::Level::kError, mark, std::move(text), std::move(hint)});
+  add({Diagnostic::Level::kError, mark, std::move(text), std::move(hint)});
 }
 
 void Diagnostics::warning(Mark mark, std::string text, std::string hint) {
-  all_.push_back({Diagnostic::Level::kWarning, mark, std::move(text), std::move(hint)});
+  add({Diagnostic::Level::kWarning, mark, std::move(text), std::move(hint)});
+}
+
+void Diagnostics::report_once(Mark begin, Mark end) {
+  once_begin_ = begin;
+  once_end_ = end;
+}
+
+void Diagnostics::add(Diagnostic found) {
+  const auto place = [](Mark mark) { return std::pair(mark.line, mark.column); };
+  const bool once = place(found.mark) >= place(once_begin_) && place(found.mark) < place(once_end_);
+  if (once && std::any_of(all_.begin(), all_.end(), [&](const Diagnostic& d) {
+        return place(d.mark) == place(found.mark);
+      })) {
+    return;
+  }
+  all_.push_back(std::move(found));
 }
 
 size_t Diagnostics::errors() const {

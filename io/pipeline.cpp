@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
 #include <cstdio>
 
 #include "io/pipeline_hidden.h"
@@ -137,6 +138,24 @@ std::string percent_encoded(std::string_view text, std::string_view more) {
       out += '%';
       out += kDigits[byte >> 4U];
       out += kDigits[byte & 0xFU];
+    }
+  }
+  return out;
+}
+
+std::string percent_decoded(std::string_view text) {
+  constexpr int kBase = 16;
+  constexpr size_t kDigits = 2;
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    int byte = 0;
+    const char* digits = text.data() + i + 1;
+    if (text[i] == '%' && i + kDigits < text.size() &&
+        std::from_chars(digits, digits + kDigits, byte, kBase).ptr == digits + kDigits) {
+      out += static_cast<char>(byte);
+      i += kDigits;
+    } else {
+      out += text[i];
     }
   }
   return out;

@@ -44,6 +44,9 @@ struct TaskText {
   std::string run_text;  // the command as written, for people
 };
 
+// "a%2Cb" as "a,b".
+[[nodiscard]] std::string percent_decoded(std::string_view text);
+
 class Pipeline {
  public:
   Pipeline();

@@ -43,8 +43,19 @@ class ItemIndex {
   std::vector<std::pair<scheduler::Hash128, uint32_t>> sorted_;
 };
 
+// How an attempt is started, beside its command: the same for all items.
+struct StartRules {
+  uint32_t stdin_input = kNoIndex;
+  uint32_t stdout_output = kNoIndex;
+  std::string setup;
+  bool in_pipeline_folder = false;
+  std::vector<std::string> keep_environment;
+  std::vector<std::string> placed_as;  // by input
+};
+
 struct TaskTemplates {
   CommandTemplate command;
+  StartRules start;
   std::vector<Template> source_paths;  // by input; empty where a task makes it
   std::vector<uint32_t> group_order;   // by input: which of the instance's groups; not for sources
   ItemIndex item_index;

@@ -75,6 +75,7 @@ class AttemptRenderer {
     spec_.pipeline_folder = pipeline_.folder.string();
     const auto& request = pipeline_.graph.requests()[pipeline_.graph.task(task_).request];
     spec_.cpus = request.resources.cpus;
+    add_start_rules();
     add_outputs();
     for (const auto step : {&AttemptRenderer::add_inputs, &AttemptRenderer::add_environment,
                             &AttemptRenderer::add_command}) {
@@ -86,6 +87,15 @@ class AttemptRenderer {
   }
 
  private:
+  void add_start_rules() {
+    const StartRules& start = templates_.start;
+    spec_.stdin_input = start.stdin_input;
+    spec_.stdout_output = start.stdout_output;
+    spec_.setup = start.setup;
+    spec_.in_pipeline_folder = start.in_pipeline_folder;
+    spec_.keep_environment = start.keep_environment;
+  }
+
   void add_outputs() {
     const auto& outputs = pipeline_.graph.task(task_).outputs;
     for (size_t i = 0; i < outputs.size(); ++i) {
@@ -106,6 +116,7 @@ class AttemptRenderer {
       InputSpec input;
       input.name = declared.name;
       input.is_list = declared.is_list;
+      input.placed_as = templates_.start.placed_as[i];
       const Status status =
           declared.join == JoinKind::kSource ? add_source(i, input) : add_objects(i, input);
       if (!status) {
@@ -147,6 +158,7 @@ class AttemptRenderer {
     const scheduler::OutputSpec& output =
         pipeline_.graph.task(declared.producer).outputs[declared.output];
     input.kind = output.kind;
+    if (input.is_list) input.keys = producer.keys;
     input.value_type = producer.outputs[declared.output].value_type;
     for (const ObjectId object : pipeline_.graph.group_objects(group)) {
       InputFile file;

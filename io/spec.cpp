@@ -82,6 +82,8 @@ void read_all(SpecReading& reading, const SpecOptions& options) {
   check_version(reading);
   read_params(reading, reading.tree.find(root, "params"), options.set);
   read_limits(reading, reading.tree.find(root, "limits"));
+  reading.keep_environment =
+      read_keep_env(reading, reading.tree.find(root, "keep_env"), "'keep_env'");
   declare_tasks(reading);
   for (SpecTask& task : reading.tasks) {
     read_task(reading, task);
@@ -90,10 +92,15 @@ void read_all(SpecReading& reading, const SpecOptions& options) {
   resolve_inputs(reading);
   for (SpecTask& task : reading.tasks) {
     read_command(reading, task);
+    read_start_rules(reading, task);
     read_uses(reading, task);
     check_output_names(reading, task);
   }
   join_inputs(reading);
+  for (const SpecTask& task : reading.tasks) {
+    check_placed_names(reading, task);
+    check_path_words(reading, task);
+  }
 }
 
 // Static keys look at files, so they come last.
@@ -204,12 +211,13 @@ std::optional<Pipeline> read_pipeline(const SpecOptions& options, SourceIds& sou
     return std::nullopt;
   }
   diagnostics.set_source(options.file.string(), normalised_source(*source));
-  const std::optional<YamlTree> tree = read_yaml(*source, diagnostics);
+  std::optional<YamlTree> tree = read_yaml(*source, diagnostics);
   if (!tree) {
     return std::nullopt;
   }
+  apply_defaults(*tree, diagnostics);
   const fs::path folder = options.folder.empty() ? file.parent_path() : options.folder;
-  SpecReading reading{*tree, diagnostics, sources, folder, options.run_directory, {}, {},
+  SpecReading reading{*tree, diagnostics, sources, folder, options.run_directory, {}, {}, {},
                       {},    {},          {},      {}};
   read_all(reading, options);
   const std::string name = read_name(reading, file);

@@ -30,6 +30,7 @@ class InputReader {
                           node.key + ": task.output, or " + node.key + ": {file: path}")) {
       check_keys(tree_, node_, Level::kInput, where(), reading_.diagnostics);
       read_map();
+      read_as();
     }
     return input_;
   }
@@ -54,6 +55,22 @@ class InputReader {
     } else if (tree_.find(node_, "any_of") == kNoNode) {
       reading_.diagnostics.error(tree_[node_].mark, where() + " names neither a task nor a file",
                                  "write either {from: task.output} or {file: path}");
+    }
+  }
+
+  void read_as() {
+    input_.as_node = tree_.find(node_, "as");
+    if (input_.as_node == kNoNode) {
+      return;
+    }
+    const auto text = read_text(reading_, input_.as_node, "'as' of " + where());
+    if (text && !is_plain_file_name(*text)) {
+      report_value(reading_, input_.as_node,
+                   "'as' of " + where() + " is '" + *text + "', which is not a plain file name",
+                   "the input is placed at the top of the attempt's directory: write the name "
+                   "alone, at most 150 bytes, without '/'");
+    } else {
+      input_.placed_as = text.value_or("");
     }
   }
 

@@ -89,7 +89,35 @@ class KeyMaker {
       serial.text(name);
       serial.hash(id);
     }
+    add_start_rules(serial);
     return serial;
+  }
+
+  // Name and text of each, so that what is not there takes no space.
+  void add_start_rules(Serial& serial) const {
+    const StartRules& start = task_.templates.start;
+    if (start.stdin_input != kNoIndex) {
+      serial.text("stdin");
+      serial.text(task_.inputs[start.stdin_input].name);
+    }
+    if (!start.setup.empty()) {
+      serial.text("setup");
+      serial.text(start.setup);
+    }
+    if (start.in_pipeline_folder) {
+      serial.text("cwd");
+      serial.text("pipeline");
+    }
+    for (const SpecInput& input : task_.inputs) {
+      if (!input.placed_as.empty()) {
+        serial.text("as " + input.name);
+        serial.text(input.placed_as);
+      }
+    }
+    if (start.stdout_output != kNoIndex) {
+      serial.text("stdout");
+      serial.text(task_.outputs[start.stdout_output].name);
+    }
   }
 
   Hash128 key(uint32_t item) {
@@ -240,8 +268,8 @@ class KeyMaker {
       add_file(serial, std::filesystem::path(text->substr(folder_at)).lexically_normal());
     } else if (text->rfind(reading_.folder.string() + "/", 0) == 0) {
       add_file(serial, std::filesystem::path(*text).lexically_normal());
-    } else if (word && item == 0 && !text->empty() && text->front() != '/') {
-      warn_of_relative(*text, *word);
+    } else if (word && !text->empty() && text->front() != '/') {
+      add_relative(serial, *text, *word, item);
     }
   }
 
@@ -302,6 +330,15 @@ class KeyMaker {
       reading_.diagnostics.error(
           mark, "task '" + task_.name + "': the program '" + text + "' is not executable",
           "chmod +x " + text);
+    }
+  }
+
+  // A word that names a file of the pipeline folder, for a program that starts there.
+  void add_relative(Serial& serial, const std::string& text, size_t word, uint32_t item) {
+    if (task_.templates.start.in_pipeline_folder && word > 0) {
+      add_file(serial, in_folder(reading_.folder, text));
+    } else if (item == 0) {
+      warn_of_relative(text, word);
     }
   }
 

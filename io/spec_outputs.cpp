@@ -109,13 +109,6 @@ class OutputReader {
     }
   }
 
-  static bool is_plain_file_name(const std::string& text) {
-    const bool control = std::any_of(text.begin(), text.end(),
-                                     [](unsigned char c) { return c < 0x20 || c == 0x7F; });
-    return text.find('/') == std::string::npos && text != "." && text != ".." && !control &&
-           text.size() <= kFileNameBytesMax;
-  }
-
   void read_keep() {
     const NodeIndex keep = tree_.find(node_, "keep");
     output_.keep = keep != kNoNode;
@@ -156,6 +149,13 @@ void check_file_names(SpecReading& reading, const SpecTask& task) {
 }
 
 }  // namespace
+
+bool is_plain_file_name(const std::string& text) {
+  const bool control =
+      std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; });
+  return !text.empty() && text.find('/') == std::string::npos && text != "." && text != ".." &&
+         !control && text.size() <= kFileNameBytesMax;
+}
 
 void read_outputs(SpecReading& reading, SpecTask& task, NodeIndex outputs) {
   if (outputs == kNoNode || !expect_map(reading, outputs, "'outputs' of task '" + task.name + "'",

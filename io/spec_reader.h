@@ -42,6 +42,8 @@ struct SpecInput {
   bool is_source = false;
   bool is_order = false;  // an entry of `after`: no name, no output
   Template path;          // a source's
+  std::string placed_as;  // as:, "" without it
+  NodeIndex as_node = kNoNode;
   std::string from_task;
   std::string from_output;
   JoinRule join;
@@ -113,7 +115,13 @@ struct SpecReading {
   std::map<std::string, size_t> task_index;
   // Items that were read from files, by key and text: `lines` and `glob` of two tasks see the same.
   std::map<std::pair<std::string, std::string>, std::vector<std::string>> item_lists;
+  std::vector<std::string> keep_environment;  // of all tasks
 };
+
+// A name at the top of an attempt's directory: no path, no control characters, not too long.
+[[nodiscard]] bool is_plain_file_name(const std::string& text);
+// Letters, digits and _, no digit first.
+[[nodiscard]] bool is_variable_name(std::string_view text);
 
 template <class T>
 [[nodiscard]] std::vector<std::string> names_of(const std::vector<T>& all) {
@@ -166,6 +174,8 @@ void report_value(SpecReading& reading, NodeIndex node, const std::string& text,
 [[nodiscard]] std::string value_hint(const SpecTask& task, size_t column, const std::string& text);
 
 // ---- steps, in this order ----
+// Gives every task the keys of `defaults` that it lacks (io/spec_defaults.cpp).
+void apply_defaults(YamlTree& tree, Diagnostics& diagnostics);
 void read_params(SpecReading& reading, NodeIndex params,
                  const std::vector<std::pair<std::string, std::string>>& set);
 void read_limits(SpecReading& reading, NodeIndex limits);
@@ -178,6 +188,11 @@ void read_retry(SpecReading& reading, SpecTask& task);          // called by rea
 void resolve_after(SpecReading& reading);
 void resolve_inputs(SpecReading& reading);                // names of producers; cycles
 void read_command(SpecReading& reading, SpecTask& task);  // run or sh, env
+[[nodiscard]] std::vector<std::string> read_keep_env(SpecReading& reading, NodeIndex keep_env,
+                                                     const std::string& where);
+void read_start_rules(SpecReading& reading, SpecTask& task);  // stdin, stdout, cwd, keep_env, as
+void check_path_words(SpecReading& reading, const SpecTask& task);    // in.x.paths, likewise
+void check_placed_names(SpecReading& reading, const SpecTask& task);  // as, when joins are known
 void check_output_names(SpecReading& reading, const SpecTask& task);
 void join_inputs(SpecReading& reading);
 void read_uses(SpecReading& reading, SpecTask& task);

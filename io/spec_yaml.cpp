@@ -110,6 +110,23 @@ NodeIndex YamlTree::find(NodeIndex map, std::string_view key) const {
   return kNoNode;
 }
 
+void YamlTree::inherit(NodeIndex map, NodeIndex entry, bool deep) {
+  const NodeIndex own = find(map, nodes_[entry].key);
+  if (own == kNoNode) {
+    const auto copy = static_cast<NodeIndex>(nodes_.size());
+    nodes_.push_back(YamlNode(nodes_[entry]));  // its children are shared
+    nodes_[copy].next = kNoNode;
+    const std::vector<NodeIndex> others = children(map);
+    (others.empty() ? nodes_[map].first : nodes_[others.back()].next) = copy;
+    ++nodes_[map].count;
+  } else if (deep && nodes_[own].kind == YamlNode::Kind::kMap &&
+             nodes_[entry].kind == YamlNode::Kind::kMap) {
+    for (const NodeIndex child : children(entry)) {
+      inherit(own, child, false);
+    }
+  }
+}
+
 size_t YamlTree::source_offset(Mark mark) const {
   if (mark.line == 0 || mark.line > line_begins_.size()) {
     return source_.size();

@@ -7,7 +7,7 @@
 //                         files, itself 0555; `<object>.part`: arriving
 //     a/<attempt>/w/      the attempt's current directory, empty but for in/ and `as:` links
 //     a/<attempt>/w/in/<input>/<file>   links
-//     a/<attempt>/s/      script, list files: not visible as the program's own
+//     a/<attempt>/s/      script, list files, values to read: not visible as the program's own
 //     a/<attempt>/t/      the attempt's $TMPDIR, always in the second tier
 //
 // Budget: the bytes of the first tier's objects are counted, and what running attempts will
@@ -71,6 +71,10 @@ struct StagedAttempt {
   std::vector<std::string> argv;
   std::vector<std::pair<std::string, std::string>> environment;  // additions, last wins
   std::string working_directory;
+  std::string stdin_path;                 // "": /dev/null
+  std::string stdout_path;                // "": kept as the attempt's log
+  std::string setup_state_path;           // emptied when setup is done; "": there is no setup
+  std::string failed_line_path;           // a script's line that failed, if bash can tell
   std::string stream_directory;           // for streams too long to be handed over in a message
   std::vector<std::string> output_paths;  // by output: where it must be found after the attempt
 };

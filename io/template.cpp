@@ -178,6 +178,10 @@ class CommandSplitter {
     if (c == '$' || c == '{') {
       remedy = "to insert a value write ${{ params.x }}; for " +
                std::string(c == '$' ? "variables" : "braces") + " of the shell " + remedy;
+    } else if (c == '<') {
+      remedy = "to read a file as standard input name an input under 'stdin:'; else " + remedy;
+    } else if (c == '>') {
+      remedy = "to make an output of standard output name it under 'stdout:'; else " + remedy;
     }
     result_.errors.push_back({at, std::move(text), std::move(remedy)});
   }

@@ -89,18 +89,20 @@ inline constexpr auto kMembers<InputFile> =
     std::tuple{&InputFile::object, &InputFile::source_path, &InputFile::file_name, &InputFile::item,
                &InputFile::value};
 template <>
-inline constexpr auto kMembers<InputSpec> =
-    std::tuple{&InputSpec::name, &InputSpec::kind, &InputSpec::is_list, &InputSpec::value_type,
-               &InputSpec::files};
+inline constexpr auto kMembers<InputSpec> = std::tuple{
+    &InputSpec::name,  &InputSpec::kind,      &InputSpec::is_list, &InputSpec::value_type,
+    &InputSpec::files, &InputSpec::placed_as, &InputSpec::keys};
 template <>
 inline constexpr auto kMembers<AttemptOutput> =
     std::tuple{&AttemptOutput::name,      &AttemptOutput::kind,   &AttemptOutput::value_type,
                &AttemptOutput::file_name, &AttemptOutput::object, &AttemptOutput::result};
 template <>
-inline constexpr auto kMembers<AttemptSpec> =
-    std::tuple{&AttemptSpec::label,           &AttemptSpec::words,  &AttemptSpec::script,
-               &AttemptSpec::environment,     &AttemptSpec::inputs, &AttemptSpec::outputs,
-               &AttemptSpec::pipeline_folder, &AttemptSpec::cpus};
+inline constexpr auto kMembers<AttemptSpec> = std::tuple{
+    &AttemptSpec::label,           &AttemptSpec::words,  &AttemptSpec::script,
+    &AttemptSpec::environment,     &AttemptSpec::inputs, &AttemptSpec::outputs,
+    &AttemptSpec::pipeline_folder, &AttemptSpec::cpus,   &AttemptSpec::stdin_input,
+    &AttemptSpec::stdout_output,   &AttemptSpec::setup,  &AttemptSpec::in_pipeline_folder,
+    &AttemptSpec::keep_environment};
 
 // -- messages --
 

@@ -75,11 +75,18 @@ AttemptSpec attempt_spec() {
                   true,
                   ValueType::kList,
                   {{s::ObjectId(6), "", "mesh.h5", "grid=64", ""},
-                   {s::ObjectId{}, "/data/obs.h5", "obs.h5", "", "2.5"}}}};
+                   {s::ObjectId{}, "/data/obs.h5", "obs.h5", "", "2.5"}},
+                  "mesh.h5",
+                  {"grid"}}};
   spec.outputs = {
       {"score", s::OutputKind::kValue, ValueType::kFloat, "score", s::ObjectId(8), true}};
   spec.pipeline_folder = "/home/user/plate";
   spec.cpus = 4;
+  spec.stdin_input = 0;
+  spec.stdout_output = 300;
+  spec.setup = "module load gcc";
+  spec.in_pipeline_folder = true;
+  spec.keep_environment = {"SLURM_*"};
   return spec;
 }
 
