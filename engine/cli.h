@@ -48,7 +48,9 @@ struct Options {
   std::string target;  // logs, why: TASK or TASK[item]
   std::string topic;   // help: the verb; completion: the shell
   bool json = false;
-  bool verbose = false;              // plan -v
+  int verbosity = 0;                 // plan -v, -vv
+  size_t workers = 0;                // plan --workers: whose makespan; 0: this machine's
+  int cores = 0;                     // plan --cores: of each worker; 0: as this machine has
   bool exit_code = false;            // status --exit-code
   bool errors = false;               // logs --stderr: only that stream
   bool tsv = false;                  // status --tsv

@@ -155,13 +155,23 @@ void declare_run(CLI::App& app, Options& options) {
 void declare_check(CLI::App& app, Options& options) {
   declare_spec(app, options);
   declare_command_list(app, options);
+  declare_json(app, options);
 }
 
 void declare_plan(CLI::App& app, Options& options) {
   declare_spec(app, options);
   declare_command_list(app, options);
   declare_selection(app, options);
-  app.add_flag("-v,--verbose", options.verbose, "each instance with its command");
+  app.add_flag("-v,--verbose", options.verbosity,
+               "what was read of each task, and its first commands; -vv: all commands");
+  app.add_option("--workers", options.workers, "estimate for so many workers")
+      ->type_name("N")
+      ->default_str("1")
+      ->check(CLI::Range(1, 100'000));
+  app.add_option("--cores", options.cores, "estimate for so many cores of each worker")
+      ->type_name("N")
+      ->default_str("those of this machine")
+      ->check(CLI::Range(1, 100'000));
   declare_json(app, options);
 }
 
@@ -198,6 +208,7 @@ void declare_why(CLI::App& app, Options& options) {
   declare_spec(app, options);
   declare_selection(app, options);
   app.add_option("TASK", options.target, "task, or 'task[item]'")->default_str("all");
+  declare_json(app, options);
 }
 
 void declare_report(CLI::App& app, Options& options) {

@@ -1,7 +1,7 @@
 // The verbs that look ahead: `check` finds every mistake before anything starts, `plan` says what a
-// run would do now, `why` explains one instance. They read the pipeline and the run directory and
-// change nothing; each returns its exit code. Results go to stdout, findings to stderr. One thread.
-// Test: tests/e2e/plan.sh
+// run would do now and about how long that takes, `why` explains one instance. They read the
+// pipeline and the run directory and change nothing; each returns its exit code. Results go to
+// stdout, findings to stderr. One thread. Test: tests/e2e/plan.sh
 #pragma once
 
 namespace sluice::engine {

@@ -8,6 +8,7 @@
 
 #include "engine/clock.h"
 #include "engine/item_lists.h"
+#include "engine/key_parts.h"
 #include "engine/resume.h"
 #include "io/manifest.h"
 #include "io/sources.h"
@@ -142,6 +143,12 @@ Expected<RunStart> start_run(const io::Pipeline& pipeline, const RunDirectory& d
   }
   for (const io::record::Gone& gone : known.gone) {
     if (Status written = writer->append(gone); !written) return written.error();
+  }
+  for (size_t t = 0; t < pipeline.graph.task_count(); ++t) {
+    const scheduler::TaskId task(t);
+    Status written = writer->append(
+        io::record::KeyParts{pipeline.graph.task(task).name, key_part_names(pipeline, task)});
+    if (!written) return written.error();
   }
   for (const io::record::Durable& moved : known.moved) {
     if (Status written = writer->append(moved); !written) return written.error();

@@ -101,7 +101,8 @@ SchedulerRank::SchedulerRank(SchedulerOptions options, const io::Pipeline& pipel
       transport_(transport),
       keeper_(keeper),
       report_(report),
-      core_(pipeline.graph, options_.core) {}
+      core_(pipeline.graph, options_.core),
+      key_parts_(pipeline, [this](ObjectId object) { return core_.content(object); }) {}
 
 void SchedulerRank::begin(Instant now, const std::vector<scheduler::Event>& opening,
                           std::map<ObjectId, std::string> durable_paths) {
@@ -368,6 +369,7 @@ void SchedulerRank::instance_done(const decision::InstanceDone& done) {
   record.attempt = done.attempt;
   record.key = done.key;
   record.static_key = pipeline_.graph.static_key(done.instance);
+  record.parts = key_parts_.digits(done.instance);
   record.usage = done.usage;
   record.worker = done.worker.value;
   record.unix_time_ms = Clock::unix_time_ms();

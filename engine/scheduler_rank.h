@@ -16,6 +16,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "engine/clock.h"
+#include "engine/key_parts.h"
 #include "engine/record_keeper.h"
 #include "engine/report.h"
 #include "engine/run_directory.h"
@@ -99,6 +100,7 @@ class SchedulerRank {
   RecordKeeper& keeper_;
   Report& report_;
   scheduler::Core core_;
+  KeyParts key_parts_;
   std::map<scheduler::WorkerId, WorkerFacts> workers_;
   std::map<std::string, scheduler::NodeId> nodes_;     // by node key
   std::map<scheduler::ObjectId, std::string> values_;  // texts of values that are known

@@ -138,17 +138,20 @@ size_t Diagnostics::errors() const {
   }));
 }
 
-void Diagnostics::print(std::ostream& out) const {
-  std::vector<Diagnostic> sorted = all_;
-  std::sort(sorted.begin(), sorted.end(),
+std::vector<Diagnostic> Diagnostics::sorted() const {
+  std::vector<Diagnostic> findings = all_;
+  std::sort(findings.begin(), findings.end(),
             [](const Diagnostic& a, const Diagnostic& b) { return sort_key(a) < sort_key(b); });
-  sorted.erase(std::unique(sorted.begin(), sorted.end(),
-                           [](const Diagnostic& a, const Diagnostic& b) {
-                             return sort_key(a) == sort_key(b);
-                           }),
-               sorted.end());
+  const auto same = [](const Diagnostic& a, const Diagnostic& b) {
+    return sort_key(a) == sort_key(b);
+  };
+  findings.erase(std::unique(findings.begin(), findings.end(), same), findings.end());
+  return findings;
+}
+
+void Diagnostics::print(std::ostream& out) const {
   size_t error_count = 0;
-  for (const Diagnostic& d : sorted) {
+  for (const Diagnostic& d : sorted()) {
     const bool is_error = d.level == Diagnostic::Level::kError;
     error_count += is_error ? 1 : 0;
     out << file_;

@@ -36,7 +36,10 @@ class Diagnostics {
   void report_once(Mark begin, Mark end);
   [[nodiscard]] size_t errors() const;
   [[nodiscard]] std::span<const Diagnostic> all() const { return all_; }
-  // Sorted by place, duplicates removed. Tabs in the source line are shown as `→`.
+  [[nodiscard]] const std::string& file() const { return file_; }
+  // By place, duplicates removed: what print() shows.
+  [[nodiscard]] std::vector<Diagnostic> sorted() const;
+  // Tabs in the source line are shown as `→`.
   void print(std::ostream& out) const;
 
  private:

@@ -206,6 +206,13 @@ std::string line_of(const record::Worker& r) {
       .finish();
 }
 
+std::string line_of(const record::KeyParts& r) {
+  Line line("parts");
+  line.text("task", r.task).open("names");
+  for (const std::string& name : r.names) line.element().text("name", name).end();
+  return line.close().finish();
+}
+
 std::string line_of(const record::DoneRecord& r) {
   Line line("done");
   line.text("task", r.task)
@@ -216,6 +223,7 @@ std::string line_of(const record::DoneRecord& r) {
       .number("worker", r.worker)
       .number("time", r.unix_time_ms)
       .usage(r.usage)
+      .text("parts", r.parts)
       .open("out");
   for (const record::Output& output : r.outputs) {
     line.element()

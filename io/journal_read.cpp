@@ -124,6 +124,13 @@ record::Run read_run(const Members& m) {
   return r;
 }
 
+record::KeyParts read_key_parts(const Members& m) {
+  record::KeyParts r;
+  r.task = m.text("task");
+  m.each("names", [&](const Members& n) { r.names.push_back(n.text("name")); });
+  return r;
+}
+
 record::DoneRecord read_done(const Members& m) {
   record::DoneRecord r;
   r.task = m.text("task");
@@ -134,6 +141,7 @@ record::DoneRecord read_done(const Members& m) {
   r.usage = m.usage();
   r.worker = m.number<uint32_t>("worker");
   r.unix_time_ms = m.number<int64_t>("time");
+  r.parts = m.text("parts");
   m.each("out", [&](const Members& o) {
     r.outputs.push_back({o.text("name"), o.hash("content"), o.number<int64_t>("bytes"),
                          o.has("value") || o.has("value_hex"), o.text("value")});
@@ -167,6 +175,7 @@ Record read_record(const Members& m) {
   const std::string kind = m.text("t");
   if (kind == "done") return read_done(m);
   if (kind == "durable") return read_durable(m);
+  if (kind == "parts") return read_key_parts(m);
   if (kind == "sync") return record::Sync{};
   if (kind == "attempt") return read_attempt(m);
   if (kind == "skipped") return record::Skipped{m.text("task"), m.text("item"), m.text("because")};
@@ -227,6 +236,7 @@ class Merge {
 
   void begin_segment() {
     pending_.clear();
+    part_names_.clear();
     state_.workers.clear();
     state_.attempts.clear();
     state_.end.reset();
@@ -259,6 +269,10 @@ class Merge {
     }
     state_.workers.push_back(std::move(r));
   }
+  void take(record::KeyParts&& r) {
+    part_names_[r.task] = state_.key_parts.size();
+    state_.key_parts.push_back(std::move(r));
+  }
   void take(record::DoneRecord&& r) {
     seen(r.unix_time_ms);
     JournalState::InstanceFacts& f = facts(r.task, r.item);
@@ -268,6 +282,8 @@ class Merge {
       f.durable.erase(durable);
       f.unsynced.erase(output.name);
     }
+    const auto names = part_names_.find(r.task);
+    f.part_names = names == part_names_.end() ? std::nullopt : std::optional(names->second);
     f.last_failure.reset();
     f.skipped_because.clear();
     f.done = std::move(r);
@@ -304,6 +320,7 @@ class Merge {
   void take(record::Unknown&&) {}
 
   JournalState& state_;
+  std::map<std::string, size_t> part_names_;           // of this segment: index into key_parts
   std::vector<JournalState::InstanceFacts*> pending_;  // since the last sync; map nodes stay
 };
 

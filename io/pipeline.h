@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "io/attempt_spec.h"
+#include "io/diagnostic.h"
 #include "scheduler/expected.h"
 #include "scheduler/graph.h"
 
@@ -42,7 +43,15 @@ struct TaskText {
   std::vector<TaskInput> inputs;
   std::vector<TaskOutput> outputs;
   std::string run_text;  // the command as written, for people
+  Mark mark;             // of the task's name in the spec
+  // What the static key is made of, for `why`: names such as "command", "environment", "outputs",
+  // "uses model.py", "input obs"; and of each item a short hash of each, 0 where an item has no
+  // such part. Flat: item × parts.
+  std::vector<std::string> key_parts;
+  std::vector<uint32_t> key_part_hashes;
 };
+// How much of a hash is kept of a part: enough to tell which one differs.
+constexpr uint32_t kKeyPartMask = 0xFFFFFF;
 
 // "a%2Cb" as "a,b".
 [[nodiscard]] std::string percent_decoded(std::string_view text);

@@ -186,6 +186,7 @@ Pipeline build(SpecReading& reading, const std::vector<std::vector<scheduler::Ha
     task.groups.clear();
     task.templates.item_index = ItemIndex(task.text);
     pipeline.hidden->task_ids.emplace(task.name, scheduler::TaskId(i));
+    task.text.mark = task.mark;
     pipeline.tasks.push_back(std::move(task.text));
     pipeline.hidden->tasks.push_back(std::move(task.templates));
   }

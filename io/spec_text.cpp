@@ -288,7 +288,7 @@ std::optional<Value> read_value(SpecReading& reading, NodeIndex node, const std:
   if (!parsed.errors.empty() || reading.diagnostics.errors() > errors_before) {
     return std::nullopt;
   }
-  static const TaskText kNoTask{{}, {{}}, {}, {}, {}, ""};
+  static const TaskText kNoTask{{}, {{}}, {}, {}, {}, "", {}, {}, {}};
   const Scope scope(reading.params, kNoTask, 0);
   std::string text;
   for (const TemplatePart& part : parsed.parts) {

@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "io/checker.h"
+#include "io/command_size.h"
 #include "io/pipeline.h"
 #include "io/store.h"
 #include "io/tier.h"
@@ -19,8 +20,6 @@ using scheduler::OutputKind;
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr size_t kWordBytesMax = 131'072;  // the kernel's MAX_ARG_STRLEN, final NUL included
 
 // Runs the script that is $0. It is sourced only so that a trap of ours can note the line at which
 // `set -e` ends it: $0, $LINENO and BASH_SOURCE are as if bash had been given the file itself.

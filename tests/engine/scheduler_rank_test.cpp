@@ -199,7 +199,8 @@ TEST_CASE(
   const auto forecast = engine::make_forecast(*pipeline, directory);
   REQUIRE(forecast.ok());
   CHECK(forecast->verdicts[2].kind == engine::Verdict::Kind::kWillRun);
-  CHECK(forecast->verdicts[2].reason == "its result 'sum' is not in the run directory");
+  CHECK(engine::reason_text(*pipeline, forecast->verdicts[2], engine::Naming::kInstances) ==
+        "its result 'sum' is not in the run directory");
   const RunResult again = run(*pipeline, directory);
   CHECK(again.exit_code == 0);
   CHECK(again.ran == std::vector<std::string>{"make[n=1]", "make[n=2]", "sum"});
@@ -220,7 +221,7 @@ TEST_CASE(
   CHECK(failed.printed.find("sum is skipped because make[n=2] failed") != std::string::npos);
   const auto forecast = engine::make_forecast(*pipeline, directory);
   REQUIRE(forecast.ok());
-  CHECK(forecast->verdicts[1].reason == "its last attempt failed");
+  CHECK(forecast->verdicts[1].reason == engine::Verdict::Reason::kLastFailed);
   const RunResult again = run(*pipeline, directory);
   CHECK(again.exit_code == 0);
   CHECK(again.ran == std::vector<std::string>{"make[n=2]", "sum"});  // make[n=1] was saved

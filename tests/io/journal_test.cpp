@@ -20,7 +20,8 @@ record::DoneRecord done_record() {
           {scheduler::seconds(3), scheduler::seconds(2), 1 << 20},
           5,
           1'700'000'000'123,
-          {5, 6}};
+          {5, 6},
+          "00000a0000ff"};
 }
 
 std::vector<Record> all_records() {
@@ -39,6 +40,7 @@ std::vector<Record> all_records() {
                   "sluice run /home/a/p.yaml --set tol=1e-4",
                   {{"simulate", 90, 4, 1LL << 33U, 60'000}, {"mean", 1, 1, 0, 0}},
                   {{"sluice", "0.1.0"}}},
+      record::KeyParts{"simulate", {"command", "input mesh"}},
       record::Worker{2, "joined", "node8", {64, 1LL << 38U}, 1'700'000'000'001},
       done_record(),
       record::Durable{"simulate",
