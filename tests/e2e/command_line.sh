@@ -60,7 +60,7 @@ check_equal "completion: files behind an option that takes one" "$(complete_word
 check_equal "completion: also in the form --option=" "$(complete_words sluice run --commands = li)" "list.txt "
 check_equal "completion: nothing behind a number" "$(complete_words sluice run --cpus '')" " "
 check_equal "completion: the shells there are" "$(complete_words sluice completion '')" "bash fish zsh "
-check_equal "completion: verbs behind help" "$(complete_words sluice help re)" "replay "
+check_equal "completion: verbs behind help" "$(complete_words sluice help repl)" "replay "
 check "completion: the script for bash is sound" bash -n <("$sluice" completion bash)
 for shell in zsh fish; do
   "$sluice" completion "$shell" >script."$shell"
