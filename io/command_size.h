@@ -14,7 +14,6 @@
 namespace sluice::io {
 
 constexpr size_t kWordBytesMax = 131'072;        // MAX_ARG_STRLEN, with the zero behind it
-constexpr size_t kInputWordsBytesMax = 100'000;  // of one ${{ in.x.paths }}
 constexpr size_t kUsualPathBytes = 48;
 
 struct CommandSize {
