@@ -15,6 +15,7 @@ class StartReader {
   void run() {
     start_.stdin_input = named("stdin", task_.inputs, "an input", "inputs");
     start_.stdout_output = named("stdout", task_.outputs, "an output", "outputs");
+    refuse_directories();
     read_cwd(tree_.find(task_.node, "cwd"));
     start_.keep_environment = reading_.keep_environment;
     for (std::string& name : read_keep_env(reading_, tree_.find(task_.node, "keep_env"),
@@ -27,6 +28,30 @@ class StartReader {
   }
 
  private:
+  // A stream of bytes comes from a file and becomes one.
+  void refuse_directories() {
+    const auto refuse = [&](const char* key, const std::string& what) {
+      reading_.diagnostics.error(
+          tree_[tree_.find(task_.node, key)].mark,
+          "'" + std::string(key) + "' of task '" + task_.name + "': " + what + " is a directory",
+          "only a file or a value can be " + std::string(key));
+    };
+    if (start_.stdin_input != kNoIndex) {
+      const SpecInput& input = task_.inputs[start_.stdin_input];
+      const bool resolved = input.resolved && !input.is_source;
+      if (resolved && reading_.tasks[input.producer].outputs[input.output].kind ==
+                          scheduler::OutputKind::kDir) {
+        refuse("stdin", "input '" + input.name + "'");
+      }
+    }
+    if (start_.stdout_output != kNoIndex) {
+      const SpecOutput& output = task_.outputs[start_.stdout_output];
+      if (output.kind == scheduler::OutputKind::kDir) {
+        refuse("stdout", "output '" + output.name + "'");
+      }
+    }
+  }
+
   // The index of the input or output that `key` names.
   template <class T>
   uint32_t named(const char* key, const std::vector<T>& all, const char* what, const char* where) {
