@@ -10,8 +10,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "engine/cli.h"
 #include "engine/launcher_client.h"
@@ -31,7 +29,6 @@ struct RankContext {
   bool scheduler_is_local = true;  // rank 0 is on this node
   bool polled = false;             // the transport must be polled (MPI)
   std::string profile;             // "survive", "fast", … for the start-up line; "" without MPI
-  std::vector<std::pair<std::string, std::string>> versions;  // of libraries: "hwloc", "mpi"
   Node node;
   io::StorePlace place;
   LauncherClient* launcher = nullptr;  // made by main, which says Quit through it at the end

@@ -116,10 +116,7 @@ class Scanner {
       throw ExpressionError{at_, "there is no operator '" + found + "'",
                             c == '=' ? "to compare write '=='" : "write 'not' or '!='"};
     }
-    throw ExpressionError{at_, "unexpected character '" + found + "' in an expression",
-                          c == '{'   ? "an expression has two braces: ${{ name }}"
-                          : c == '[' ? "a list is a param or an input; its items have no numbers"
-                                     : ""};
+    throw ExpressionError{at_, "unexpected character '" + found + "' in an expression", ""};
   }
 
   std::string_view text_;
@@ -136,8 +133,7 @@ class ExpressionParser {
     expression_.root_ = parse_or();
     if (token_.kind != Token::Kind::kEnd) {
       throw ExpressionError{token_.offset,
-                            "expected an operator or the end, found " + shown(token_),
-                            "the operators are + - * / // % == != < <= > >= and or not"};
+                            "expected an operator or the end, found " + shown(token_), ""};
     }
     return std::move(expression_);
   }

@@ -169,20 +169,13 @@ void Core::State::drop(ObjectId object) {
 
 void Core::State::on(const event::StopRequested& /*stop_requested*/) { begin_stop(Stop::kAsked); }
 
-void Core::State::begin_stop(Stop reason, InstanceId because) {
-  if (stop >= reason || stop == Stop::kAsked) {
+void Core::State::begin_stop(Stop reason) {
+  if (stop != Stop::kNo) {
     return;
   }
   stop = reason;
-  if (reason != Stop::kAsked) {
-    emit(decision::StopBegan{reason == Stop::kFailure ? decision::StopReason::kFailure
-                                                      : decision::StopReason::kFailuresMax,
-                             because});
-  }
   for (auto& [attempt, flight] : flights) {
-    if (reason != Stop::kFailuresMax || !flight.running) {
-      stop_flight(attempt, flight);
-    }
+    stop_flight(attempt, flight);
   }
 }
 
@@ -204,14 +197,11 @@ size_t Core::State::unfinished() const {
     return state_counts[static_cast<size_t>(state)];
   };
   return instances.size() - count(InstanceState::kDone) - count(InstanceState::kFailed) -
-         count(InstanceState::kSkipped) - count(InstanceState::kLeftOut);
+         count(InstanceState::kSkipped);
 }
 
 bool Core::State::all_done() const {
-  const auto count = [this](InstanceState state) {
-    return state_counts[static_cast<size_t>(state)];
-  };
-  return count(InstanceState::kDone) + count(InstanceState::kLeftOut) == instances.size() &&
+  return state_counts[static_cast<size_t>(InstanceState::kDone)] == instances.size() &&
          objects.pending_count() == 0;
 }
 
@@ -228,11 +218,8 @@ bool Core::State::fits_ever(RequestId id) const {
 }
 
 bool Core::State::work_can_start() const {
-  if (!delayed.empty()) {
-    return true;
-  }
-  for (size_t q = 0; q < queues.size(); ++q) {
-    if (queues[q].ready > 0 && fits_ever(queue_request(q))) {
+  for (size_t r = 0; r < queues.size(); ++r) {
+    if (queues[r].ready > 0 && fits_ever(RequestId(r))) {
       return true;
     }
   }
@@ -245,11 +232,10 @@ void Core::State::check_end() {
   if (!begun || ended || !flights.empty() || saves_active > 0) {
     return;
   }
-  const bool done = all_done();
-  if (!done && stop == Stop::kNo && (work_can_start() || (unfinished() > 0 && !any_joined))) {
-    return;
-  }
-  if (!done || state_counts[static_cast<size_t>(InstanceState::kLeftOut)] > 0) {
+  if (!all_done()) {
+    if (stop == Stop::kNo && (work_can_start() || (unfinished() > 0 && !any_joined))) {
+      return;
+    }
     spill();
     if (saves_active > 0) {
       return;
@@ -278,7 +264,7 @@ void Core::State::spill() {
       continue;
     }
     const InstanceId producer = graph.producer(object);
-    const int64_t cpus = request_of(request_of(producer)).resources.cpus;
+    const int64_t cpus = request_of(spec_of(producer).request).resources.cpus;
     candidates.push_back({at(producer).wall.ns * cpus, object});
   }
   std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
@@ -298,10 +284,10 @@ Outcome Core::State::outcome() const {
       return Outcome::kDisk;
     }
   }
-  if (unfinished() > 0 && (stop == Stop::kNo || stop == Stop::kAsked)) {
+  if (unfinished() > 0 && stop != Stop::kFailure) {
     return stop == Stop::kAsked ? Outcome::kStopped : Outcome::kStuck;
   }
-  return failures > 0 ? Outcome::kFailed : Outcome::kAllDone;
+  return failure_counts ? Outcome::kFailed : Outcome::kAllDone;
 }
 
 }  // namespace sluice::scheduler

@@ -39,28 +39,27 @@ InstanceId Core::State::queue_head(ReadyQueue& queue) {
 // worker and whether it is ahead.
 template <class Choose>
 void Core::State::dispatch_ready(const Choose& choose) {
-  using Head = std::pair<uint32_t, size_t>;
+  using Head = std::pair<uint32_t, RequestId>;
   std::vector<Head> heads;
-  const auto push = [&](size_t queue) {
-    const InstanceId instance = queue_head(queues[queue]);
+  const auto push = [&](RequestId request) {
+    const InstanceId instance = queue_head(queues[request.index()]);
     if (instance.valid()) {
-      heads.emplace_back(at(instance).order, queue);
+      heads.emplace_back(at(instance).order, request);
       std::push_heap(heads.begin(), heads.end(), std::greater<>());
     }
   };
-  for (size_t q = 0; q < queues.size(); ++q) {
-    push(q);
+  for (size_t r = 0; r < queues.size(); ++r) {
+    push(RequestId(r));
   }
   while (!heads.empty()) {
     std::pop_heap(heads.begin(), heads.end(), std::greater<>());
-    const auto [order, queue] = heads.back();
+    const auto [order, request] = heads.back();
     heads.pop_back();
     const InstanceId instance = start_order[order];
-    const RequestId request = queue_request(queue);
     const auto [worker, ahead] = choose(request, instance);
     if (worker.valid()) {
       start(instance, request, worker, ahead);
-      push(queue);
+      push(request);
     }
   }
 }
@@ -106,8 +105,8 @@ WorkerId Core::State::choose_for_slot(RequestId id, InstanceId instance) {
   std::vector<WorkerId> candidates;
   for (size_t w = 0; w < workers.size(); ++w) {
     // Behind attempts that were sent ahead it would not start now: the agent keeps the order.
-    if (workers[w].ahead.empty() && workers[w].free.covers(request.resources) &&
-        may_get(WorkerId(w), instance, id)) {
+    if (workers[w].accepts() && workers[w].ahead.empty() &&
+        workers[w].free.covers(request.resources)) {
       candidates.emplace_back(w);
     }
   }
@@ -125,8 +124,7 @@ WorkerId Core::State::choose_for_ahead(RequestId id, InstanceId instance) {
   std::vector<WorkerId> candidates;
   for (size_t w = 0; w < workers.size(); ++w) {
     const WorkerRecord& worker = workers[w];
-    if (worker.free.cpus > 0 || !worker.total.covers(request.resources) ||
-        !may_get(WorkerId(w), instance, id)) {
+    if (!worker.accepts() || worker.free.cpus > 0 || !worker.total.covers(request.resources)) {
       continue;
     }
     const auto could_run =
@@ -156,13 +154,11 @@ void Core::State::start(InstanceId instance, RequestId request, WorkerId worker_
   flight.instance = instance;
   flight.worker = worker_id;
   flight.request = request;
-  flight.timeout = timeout_of(instance);
   flight.ahead = ahead;
   flight.places = input_places(instance, attempt, worker_id);
   at(instance).attempt = attempt;
   set_state(instance, InstanceState::kAssigned);
-  const Grant grant{request_of(request).resources, flight.timeout};
-  emit(decision::StartAttempt{worker_id, attempt, instance, request, grant, flight.places, ahead});
+  emit(decision::StartAttempt{worker_id, attempt, instance, request, flight.places, ahead});
   flights.emplace(attempt, std::move(flight));
 }
 
@@ -217,7 +213,7 @@ void Core::State::take_back_for_idle() {
   }
   Resources too_small;  // nothing fits where there is no more room than this
   for (size_t w = 0; w < workers.size() && !donors.empty(); ++w) {
-    if (!workers[w].accepts() || workers[w].doubted() || !workers[w].ahead.empty()) {
+    if (!workers[w].accepts() || !workers[w].ahead.empty()) {
       continue;
     }
     while (true) {
@@ -226,7 +222,7 @@ void Core::State::take_back_for_idle() {
       if (room.cpus <= 0 || too_small.covers(room)) {
         break;
       }
-      const AttemptId attempt = find_take_back(donors, WorkerId(w), room);
+      const AttemptId attempt = find_take_back(donors, room);
       if (!attempt.valid()) {
         too_small = room;
         break;
@@ -241,8 +237,7 @@ void Core::State::take_back_for_idle() {
 }
 
 // The last attempt, on the worker with the most ahead, that has not started and would fit.
-AttemptId Core::State::find_take_back(const std::vector<WorkerId>& donors, WorkerId taker,
-                                      const Resources& room) {
+AttemptId Core::State::find_take_back(const std::vector<WorkerId>& donors, const Resources& room) {
   AttemptId best;
   size_t best_ahead = 0;
   for (const WorkerId donor : donors) {
@@ -252,7 +247,7 @@ AttemptId Core::State::find_take_back(const std::vector<WorkerId>& donors, Worke
     }
     for (auto it = worker.ahead.rbegin(); it != worker.ahead.rend(); ++it) {
       const Flight& flight = flights.at(*it);
-      if (!flight.running && !flight.taken_back && avoided_by(flight.instance) != taker &&
+      if (!flight.running && !flight.taken_back &&
           room.covers(request_of(flight.request).resources)) {
         best = *it;
         best_ahead = worker.ahead.size();
