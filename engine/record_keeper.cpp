@@ -59,7 +59,7 @@ struct RecordKeeper::Side {
     Status status = journal.sync();
     if (!status) return status;
     for (const std::filesystem::path& path : removals) {
-      (void)files.remove(path);  // a leftover only takes space; `clean` finds it
+      (void)files.remove(path);  // a leftover only takes space
     }
     removals.clear();
     return status;
@@ -71,7 +71,7 @@ struct RecordKeeper::Side {
     for (const Commit& one : batch) {
       if (status) status = journal.append(one.durable);
     }
-    if (status) status = journal.sync();
+    if (status) status = sync();  // first what is to be removed: it may have had the same name
     std::vector<Status> out(batch.size(), status);
     if (!status) return out;
     SLUICE_FAULT_POINT("publish.journalled");

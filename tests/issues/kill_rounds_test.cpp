@@ -2,7 +2,9 @@
 #include <doctest/doctest.h>
 #include <poll.h>
 
+#include <filesystem>
 #include <fstream>
+#include <string>
 
 #include "engine/run_start.h"
 #include "tests/support/core_bench.h"
@@ -48,6 +50,30 @@ TEST_CASE("issue: what a worker saved and never reported is gone when the run en
   close(*start->keeper);
   CHECK(std::filesystem::is_empty(directory.results_temporary()));
   CHECK(std::filesystem::is_empty(directory.objects() / ".tmp"));
+}
+
+// A removal waits for the journal. What is saved under the same name in the meantime is not meant.
+TEST_CASE("issue: an intermediate that is saved again stays when its removal was still waiting") {
+  test::SpecFolder folder;
+  const auto pipeline = folder.read(kSpec);
+  REQUIRE_MESSAGE(pipeline, folder.printed);
+  const RunDirectory directory = RunDirectory::for_spec(folder.path() / "p.yaml", "");
+  const auto start = engine::start_run(*pipeline, directory, "n0", {});
+  REQUIRE(start.ok());
+  io::record::Durable durable;
+  durable.task = "make";
+  durable.output = "x";
+  durable.path = "objects/make/x.txt";
+  durable.temporary = "objects/.tmp/4294967331";
+  std::filesystem::create_directories(directory.objects() / "make");
+  std::ofstream(directory.path / durable.path) << "of another key";
+  std::ofstream(directory.path / durable.temporary) << "new";
+  start->keeper->remove(durable.path);
+  start->keeper->commit(durable, [](const Status& status) { CHECK(status.ok()); });
+  close(*start->keeper);
+  std::string text;
+  std::getline(std::ifstream(directory.path / durable.path), text);
+  CHECK(text == "new");
 }
 
 // A worker was killed at store.saved. The order to drop an input of what was done waited at rank 0
