@@ -1,12 +1,12 @@
 #include "engine/scheduler_rank.h"
 
-#include "scheduler/overloaded.h"
-
 #include <algorithm>
 #include <sstream>
 #include <utility>
 
 #include <nlohmann/json.hpp>
+
+#include "scheduler/overloaded.h"
 
 namespace sluice::engine {
 
