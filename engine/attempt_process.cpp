@@ -39,6 +39,31 @@ std::filesystem::path stream_file(const std::string& folder, AttemptId attempt, 
          (std::to_string(attempt.value) + (which == 0 ? ".out" : ".err"));
 }
 
+// The files that stand in for /dev/null and for the captured standard output.
+struct Redirects {
+  io::FileDescriptor in;
+  io::FileDescriptor out;
+  std::string problem;
+
+  explicit Redirects(const launch::Start& start) {
+    if (!start.stdin_path.empty()) {
+      in = io::FileDescriptor(::open(start.stdin_path.c_str(), O_RDONLY | O_CLOEXEC));
+      if (!in.open()) note("read its stdin", start.stdin_path);
+    }
+    if (!start.stdout_path.empty()) {
+      constexpr int kMode = 0666;
+      out = io::FileDescriptor(
+          ::open(start.stdout_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMode));
+      if (!out.open()) note("make its stdout", start.stdout_path);
+    }
+  }
+
+ private:
+  void note(const char* what, const std::string& path) {
+    problem = std::string("cannot ").append(what) + " '" + path + "': " + std::strerror(errno);
+  }
+};
+
 }  // namespace
 
 struct Attempts::Attempt {
@@ -77,15 +102,9 @@ bool Attempts::try_start(Waiting& waiting, Instant now) {
   const launch::Start& start = waiting.start;
   std::array<int, 2> out{-1, -1};
   std::array<int, 2> err{-1, -1};
-  std::string problem;
   bool try_again = false;
-  io::FileDescriptor input;
-  if (!start.stdin_path.empty()) {
-    input = io::FileDescriptor(::open(start.stdin_path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!input.open()) {
-      problem = "cannot read its stdin '" + start.stdin_path + "': " + std::strerror(errno);
-    }
-  }
+  const Redirects redirects(start);
+  std::string problem = redirects.problem;
   if (problem.empty() &&
       (::pipe2(out.data(), O_CLOEXEC) != 0 || ::pipe2(err.data(), O_CLOEXEC) != 0)) {
     problem = std::string("cannot make a pipe: ") + std::strerror(errno) +
@@ -96,8 +115,9 @@ bool Attempts::try_start(Waiting& waiting, Instant now) {
   const io::FileDescriptor out_end(out[1]);
   const io::FileDescriptor err_end(err[1]);
   if (problem.empty()) {
-    const int in = input.open() ? input.get() : null_.get();
-    const auto result = spawn_attempt(start, {in, out_end.get(), err_end.get()});
+    const int in = redirects.in.open() ? redirects.in.get() : null_.get();
+    const int to = redirects.out.open() ? redirects.out.get() : out_end.get();
+    const auto result = spawn_attempt(start, {in, to, err_end.get()});
     if (const pid_t* pid = std::get_if<pid_t>(&result)) {
       adopt(start, *pid, std::move(ours), now);
       return true;
@@ -117,6 +137,7 @@ bool Attempts::try_start(Waiting& waiting, Instant now) {
 std::variant<pid_t, SpawnError> Attempts::spawn_attempt(const launch::Start& start,
                                                         std::array<int, 3> descriptors) {
   Environment environment = setup_.environment;
+  environment.take(setup_.removed, start.keep_environment);
   if (!start.working_directory.empty()) environment.set("PWD", start.working_directory);
   for (const auto& [name, value] : start.environment) environment.set(name, value);
   environment.set(kMarkVariable, setup_.mark + "." + std::to_string(start.attempt.value));

@@ -31,6 +31,7 @@ class Attempts {
  public:
   struct Setup {
     Environment environment;  // cleaned
+    Environment removed;      // what was cleaned away, for attempts that ask for it
     std::string mark;         // SLUICE_ATTEMPT=<mark>.<attempt>
     rlimit open_files{};      // what children get
     std::function<void(const LaunchMessage&)> report;

@@ -1,6 +1,7 @@
 #include "engine/engine_rank.h"
 
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -44,12 +45,25 @@ int stop_signals() {
   return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+std::string why_stopped(int signal) {
+  if (signal == SIGUSR1) return "SIGUSR1";
+  return std::string(signal == SIGINT ? "Ctrl-C" : "SIGTERM") + " (a second one ends it at once)";
+}
+
 Report make_report(const Options& options) {
   Report::Options how;
   how.terminal = isatty(STDERR_FILENO) == 1;
   const char* term = std::getenv("TERM");
   if (term != nullptr && std::string_view(term) == "dumb") how.terminal = false;
-  how.color = how.terminal && std::getenv("NO_COLOR") == nullptr;
+  const char* no_color = std::getenv("NO_COLOR");
+  how.color = how.terminal && (no_color == nullptr || *no_color == '\0');
+  how.columns = [] {
+    winsize size{};
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+  };
+  how.why = options.command_list
+                ? shell_words({"sluice", "why", "--commands", options.spec.string()})
+                : shell_words({"sluice", "why", options.spec.string()});
   how.command = options.command;
   how.directory = options.directory();
   return Report(how, [](std::string_view text) { std::cerr << text << std::flush; });
@@ -141,6 +155,21 @@ bool Loop::add_worker(std::string& error) {
   return true;
 }
 
+Expected<RunRules> run_rules(const io::Pipeline& pipeline, const Options& options) {
+  RunRules rules;
+  auto selection = select(pipeline, options.selection);
+  if (!selection) return selection.error();
+  rules.selection = std::move(*selection);
+  if (!options.failures_max.empty()) {
+    const auto most = failures_max(options.failures_max, rules.selection.count(pipeline));
+    if (!most) return most.error();
+    rules.failures_max = *most;
+  }
+  rules.lost_after = scheduler::seconds(options.lost_after_s);
+  rules.fresh = options.fresh;
+  return rules;
+}
+
 bool Loop::add_scheduler(io::Pipeline& pipeline) {
   report_ = std::make_unique<Report>(make_report(context_.options));
   RecordKeeper::Callbacks callbacks;
@@ -148,15 +177,22 @@ bool Loop::add_scheduler(io::Pipeline& pipeline) {
     scheduler_->records_failed(now(), error);
   };
   callbacks.mail = [this](const Mail& mail) { scheduler_->on_mail(now(), mail); };
-  auto started =
-      start_run(pipeline, context_.options.directory(), context_.node.host, std::move(callbacks));
+  auto rules = run_rules(pipeline, context_.options);
+  if (!rules) {
+    report_->line("error", rules.error().message);
+    return false;
+  }
+  RunOrigin origin{context_.options.command_anywhere(),
+                   {{"sluice", SLUICE_VERSION}, {"hdf5", SLUICE_HDF5_VERSION}}};
+  origin.versions.insert(origin.versions.end(), context_.versions.begin(), context_.versions.end());
+  auto started = start_run(pipeline, context_.options.directory(), context_.node.host,
+                           std::move(callbacks), origin, *rules);
   if (!started) {
     report_->line("error", started.error().message);
     return false;
   }
   start_ = std::move(*started);
   for (const std::string& text : start_.messages) report_->line("warn", text);
-  start_.core.lost_after = scheduler::seconds(context_.options.lost_after_s);
   SchedulerOptions options{start_.run_uuid, start_.directory, start_.core, 0};
   options.workers_expected =
       static_cast<size_t>(context_.mpi_size) - (carries_worker(context_) ? 0 : 1);
@@ -166,9 +202,14 @@ bool Loop::add_scheduler(io::Pipeline& pipeline) {
   }
   if (!context_.node.narrowed.empty()) report_->line("warn", context_.node.narrowed);
   report_->started(pipeline.name, pipeline.graph.instance_count(), start_.restored.size());
+  if (!rules->selection.instances.empty()) {
+    report_->line("info", std::to_string(rules->selection.count(pipeline)) +
+                              " instances are selected, the others are left out");
+  }
   scheduler_ = std::make_unique<SchedulerRank>(std::move(options), pipeline, transport_,
                                                *start_.keeper, *report_);
-  scheduler_->begin(now(), start_.restored, start_.durable_paths);
+  scheduler_->begin(now(), opening(rules->selection, std::move(start_.restored)),
+                    start_.durable_paths);
   return true;
 }
 
@@ -210,7 +251,7 @@ void Loop::read_signals() {
     signalled_ = now();
     ++signals_;
     if (signals_ > 1 && signal != SIGUSR1) signal_exit_ = 128 + signal;
-    if (scheduler_) scheduler_->request_stop(now(), strsignal(signal));
+    if (scheduler_) scheduler_->request_stop(now(), why_stopped(signal));
   }
 }
 
@@ -288,8 +329,14 @@ std::optional<io::Pipeline> read_for_run(const Options& options) {
   const RunDirectory directory = options.directory();
   io::FileSourceIds sources(directory.sources_cache());
   io::Diagnostics diagnostics;
-  auto pipeline = io::read_pipeline({options.spec, options.set}, sources, diagnostics);
+  auto pipeline = io::read_pipeline(options.spec_options(), sources, diagnostics);
   diagnostics.print(std::cerr);
+  if (pipeline) {
+    if (const auto rules = run_rules(*pipeline, options); !rules) {
+      std::cerr << "sluice: error: " << rules.error().message << "\n";
+      return std::nullopt;
+    }
+  }
   if (pipeline && std::filesystem::exists(directory.path))
     (void)sources.save();  // a cache: only speed is lost
   return pipeline;

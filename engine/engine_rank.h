@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "engine/cli.h"
 #include "engine/launcher_client.h"
@@ -29,6 +31,7 @@ struct RankContext {
   bool scheduler_is_local = true;  // rank 0 is on this node
   bool polled = false;             // the transport must be polled (MPI)
   std::string profile;             // "survive", "fast", … for the start-up line; "" without MPI
+  std::vector<std::pair<std::string, std::string>> versions;  // of libraries: "hwloc", "mpi"
   Node node;
   io::StorePlace place;
   LauncherClient* launcher = nullptr;  // made by main, which says Quit through it at the end

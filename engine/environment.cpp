@@ -53,6 +53,40 @@ Environment Environment::cleaned() {
   return result;
 }
 
+std::vector<std::pair<std::string, std::string>> thread_variables(int32_t cpus) {
+  const std::string count = std::to_string(cpus);
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const char* name : {"OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS",
+                           "BLIS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"}) {
+    out.emplace_back(name, count);
+  }
+  return out;
+}
+
+Environment Environment::removed() {
+  Environment result = inherited();
+  std::erase_if(result.entries_, [](const std::string& entry) {
+    return !is_launcher_variable(entry.substr(0, entry.find('=')));
+  });
+  return result;
+}
+
+void Environment::take(const Environment& from, std::span<const std::string> patterns) {
+  const auto means = [](std::string_view pattern, std::string_view name) {
+    if (!pattern.ends_with('*')) return pattern == name;
+    return name.starts_with(pattern.substr(0, pattern.size() - 1));
+  };
+  for (const std::string_view entry : from.entries_) {
+    const size_t equals = entry.find('=');
+    if (equals == std::string_view::npos) continue;
+    const std::string_view name = entry.substr(0, equals);
+    if (std::any_of(patterns.begin(), patterns.end(),
+                    [&](const std::string& pattern) { return means(pattern, name); })) {
+      set(name, entry.substr(equals + 1));
+    }
+  }
+}
+
 size_t Environment::find(std::string_view name) const {
   for (size_t i = 0; i < entries_.size(); ++i) {
     const std::string_view entry = entries_[i];

@@ -4,6 +4,8 @@
 // one thread. Test: tests/engine/launcher_test.cpp
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,8 +18,14 @@ class Environment {
  public:
   // Of this process, unchanged: for the rank, which must find its MPI launcher.
   [[nodiscard]] static Environment inherited();
-  // For user code; SLUICE_BATCH_ID names the batch job that the removed variables told of.
+  // For user code without keep_env; SLUICE_BATCH_ID names the batch job that the removed variables
+  // told of.
   [[nodiscard]] static Environment cleaned();
+
+  // What cleaned() leaves out.
+  [[nodiscard]] static Environment removed();
+  // Sets those of `from` that one of `patterns` means: a name, or PREFIX* for all that begin so.
+  void take(const Environment& from, std::span<const std::string> patterns);
 
   void set(std::string_view name, std::string_view value);
   void unset(std::string_view name);
@@ -29,5 +37,8 @@ class Environment {
   [[nodiscard]] size_t find(std::string_view name) const;  // entries_.size() if absent
   std::vector<std::string> entries_;
 };
+
+// Threaded libraries start as many threads as the node has cores unless told otherwise.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> thread_variables(int32_t cpus);
 
 }  // namespace sluice::engine

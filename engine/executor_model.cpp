@@ -1,6 +1,7 @@
 #include "engine/executor_model.h"
 
 #include "scheduler/check.h"
+#include "scheduler/ranking.h"
 
 namespace sluice::engine {
 
@@ -63,6 +64,7 @@ ModelledRun ExecutorModel::run(const Graph& graph, InstanceId instance, AttemptI
   const int64_t high = known ? expected.ns / 2 * 3 : options_.run_max.ns;
   ModelledRun run;
   run.runs = {between(low, high, kRunTime, instance.value)};
+  if (options_.exact) run.runs = known ? expected : scheduler::kExpectedWhenUnknown;
   run.hangs = chance(options_.hang_permille, kHang, attempt.value);
   run.ignores_stop = chance(options_.ignores_stop_permille, kIgnoresStop, attempt.value);
   run.bad_output = chance(options_.bad_output_permille, kBadOutput, attempt.value);

@@ -22,6 +22,7 @@ struct ModelOptions {
   // An attempt runs so long; half to three halves of the task's `expected` where that is known.
   scheduler::Duration run_min = scheduler::milliseconds(20);
   scheduler::Duration run_max = scheduler::seconds(2);
+  bool exact = false;  // an attempt runs exactly as long as its task expects, 1 s if it does not
   int64_t bytes_min = 1LL << 10U;
   int64_t bytes_max = 1LL << 22U;
   int64_t bytes_per_second = 1LL << 30U;  // of fetches and saves

@@ -4,10 +4,9 @@
 #include <memory>
 #include <utility>
 
-#include "engine/report.h"
 #include "engine/resume.h"
 #include "io/files.h"
-#include "io/sources.h"
+#include "io/manifest.h"
 #include "scheduler/core.h"
 
 namespace sluice::engine {
@@ -18,10 +17,6 @@ using scheduler::InstanceState;
 using scheduler::ObjectId;
 
 namespace {
-
-std::string attempt_text(scheduler::AttemptId attempt) {
-  return std::to_string(attempt.epoch()) + "." + std::to_string(attempt.number());
-}
 
 // A forecast changes nothing: a rename that a run would complete is left to that run.
 class ReadOnlyFiles final : public io::Files {
@@ -58,90 +53,80 @@ class ReadOnlyFiles final : public io::Files {
 // One look at the core's answer for every instance.
 class Judge {
  public:
-  Judge(const io::Pipeline& pipeline, const io::JournalState& journal, const scheduler::Core& core)
-      : pipeline_(pipeline), journal_(journal), core_(core) {}
+  Judge(const io::Pipeline& pipeline, const Forecast& forecast, const scheduler::Core& core,
+        const Selection& selection)
+      : pipeline_(pipeline), forecast_(forecast), core_(core), selection_(selection) {}
 
   [[nodiscard]] Verdict judge(InstanceId instance) const {
-    Verdict verdict;
-    const auto* facts = find_facts(instance);
+    const Facts* facts = forecast_.facts(pipeline_, instance);
     const InstanceState state = core_.state(instance);
-    if (state == InstanceState::kDone) {
-      verdict.kind = Verdict::Kind::kUpToDate;
-      verdict.reason = "its command, parameters and inputs are those of its last success";
-    } else if (state == InstanceState::kWaiting) {
-      verdict.kind = Verdict::Kind::kMayRun;
-      verdict.reason =
-          "it waits for " + waited_for(instance) +
-          (facts != nullptr && facts->done ? "; it runs if that has other content then" : "");
-      if (facts == nullptr || !facts->done) verdict.kind = Verdict::Kind::kWillRun;
-    } else {
-      verdict.reason = reason_to_run(instance, facts);
+    if (state == InstanceState::kDone) return {Kind::kUpToDate, Reason::kUnchanged, {}, {}};
+    if (state == InstanceState::kLeftOut) return {Kind::kLeftOut, Reason::kNotSelected, {}, {}};
+    if (selection_.forces(instance)) return {Kind::kWillRun, Reason::kForced, {}, {}};
+    if (facts == nullptr || !facts->done) {
+      const bool failed = facts != nullptr && facts->last_failure;
+      return {Kind::kWillRun, failed ? Reason::kLastFailed : Reason::kNeverFinished, {}, {}};
     }
-    if (facts != nullptr) add_history(*facts, verdict.history);
-    return verdict;
+    if (facts->done->static_key != pipeline_.graph.static_key(instance))
+      return {Kind::kWillRun, Reason::kOwnChange, {}, {}};
+    return state == InstanceState::kWaiting ? waits(instance) : lost_something(instance, *facts);
   }
 
  private:
   using Facts = io::JournalState::InstanceFacts;
+  using Kind = Verdict::Kind;
+  using Reason = Verdict::Reason;
 
-  const Facts* find_facts(InstanceId instance) const {
-    const auto& task = pipeline_.graph.task(pipeline_.graph.task_of(instance));
-    const auto found = journal_.instances.find({task.name, pipeline_.item(instance)});
-    return found == journal_.instances.end() ? nullptr : &found->second;
+  [[nodiscard]] Verdict lost_something(InstanceId instance, const Facts& facts) const {
+    if (core_.key(instance) != facts.done->key)
+      return {Kind::kWillRun, Reason::kInputChange, {}, {}};
+    for (const ObjectId object : pipeline_.graph.objects_of(instance)) {
+      if (pipeline_.graph.output(object).result && !core_.durable(object))
+        return {Kind::kWillRun, Reason::kResultGone, object, {}};
+    }
+    return {Kind::kWillRun, Reason::kReplicaGone, {}, {}};
   }
 
-  std::string reason_to_run(InstanceId instance, const Facts* facts) const {
-    if (facts == nullptr || !facts->done) {
-      if (facts != nullptr && facts->last_failure) return "its last attempt failed";
-      return "it has never finished";
-    }
-    if (facts->done->static_key != pipeline_.graph.static_key(instance)) {
-      return "its command, parameters or source files changed since its last success";
-    }
-    if (core_.key(instance) != facts->done->key)
-      return "the content of its inputs changed since its last success";
-    for (size_t i = 0; i < facts->done->outputs.size(); ++i) {
-      const ObjectId object = pipeline_.graph.object(instance, i);
-      if (pipeline_.graph.output(object).result && !core_.durable(object)) {
-        return "its result '" + facts->done->outputs[i].name + "' is not in the run directory";
-      }
-    }
-    return "an output that another instance needs is gone from node memory";
-  }
-
-  // The first producer whose content is unknown.
-  std::string waited_for(InstanceId instance) const {
+  // Names the first producer whose content is unknown.
+  [[nodiscard]] Verdict waits(InstanceId instance) const {
     for (const GroupId group : pipeline_.graph.inputs(instance)) {
       for (const ObjectId object : pipeline_.graph.group_objects(group)) {
         if (!core_.content(object).known())
-          return pipeline_.label(pipeline_.graph.producer(object));
+          return {Kind::kMayRun, Reason::kWaits, object, pipeline_.graph.producer(object)};
       }
     }
-    return "an input";
-  }
-
-  static void add_history(const Facts& facts, std::vector<std::string>& history) {
-    if (facts.done) {
-      history.push_back("done by attempt " + attempt_text(facts.done->attempt) + " on worker " +
-                        std::to_string(facts.done->worker) + ", " +
-                        time_text(facts.done->unix_time_ms));
-    }
-    if (facts.last_failure) {
-      const io::record::Attempt& failure = *facts.last_failure;
-      std::string text = "attempt " + attempt_text(failure.attempt) + " failed: " + failure.cause;
-      if (failure.cause == "exit") text += " " + std::to_string(failure.exit_code);
-      if (failure.signal != 0) text += " (signal " + std::to_string(failure.signal) + ")";
-      if (!failure.detail.empty()) text += ": " + failure.detail;
-      history.push_back(text + ", " + time_text(failure.unix_time_ms));
-    }
-    if (!facts.skipped_because.empty())
-      history.push_back("was skipped because " + facts.skipped_because + " failed");
+    return {Kind::kMayRun, Reason::kWaits, {}, {}};
   }
 
   const io::Pipeline& pipeline_;
-  const io::JournalState& journal_;
+  const Forecast& forecast_;
   const scheduler::Core& core_;
+  const Selection& selection_;
 };
+
+// The core demands again what is gone; people want to know for whom.
+void name_needers(const io::Pipeline& pipeline, const scheduler::Core& core,
+                  std::vector<Verdict>& verdicts) {
+  const auto needs = [&](ObjectId object) -> InstanceId {
+    for (const GroupId group : pipeline.graph.object_groups(object)) {
+      for (const InstanceId consumer : pipeline.graph.group_consumers(group)) {
+        if (verdicts[consumer.index()].kind == Verdict::Kind::kWillRun) return consumer;
+      }
+    }
+    return {};
+  };
+  for (size_t i = 0; i < verdicts.size(); ++i) {
+    Verdict& verdict = verdicts[i];
+    if (verdict.reason != Verdict::Reason::kReplicaGone) continue;
+    for (const ObjectId object : pipeline.graph.objects_of(InstanceId(i))) {
+      if (core.durable(object)) continue;
+      const InstanceId consumer = needs(object);
+      if (!consumer.valid()) continue;
+      verdict = {Verdict::Kind::kWillRun, Verdict::Reason::kNeeded, object, consumer};
+      break;
+    }
+  }
+}
 
 // What runs needs the bytes of its inputs. A done producer whose output is nowhere then runs again,
 // and so on up the graph; the core finds that out when the consumer's turn comes.
@@ -157,7 +142,8 @@ class Recomputation {
 
   void spread() {
     for (size_t i = 0; i < verdicts_.size(); ++i) {
-      if (verdicts_[i].kind != Verdict::Kind::kUpToDate) work_.emplace_back(i);
+      const Verdict::Kind kind = verdicts_[i].kind;
+      if (kind == Verdict::Kind::kWillRun || kind == Verdict::Kind::kMayRun) work_.emplace_back(i);
     }
     while (!work_.empty()) {
       const InstanceId consumer = work_.back();
@@ -183,11 +169,7 @@ class Recomputation {
     if (verdict.kind == Verdict::Kind::kUpToDate) raised_[producer.index()] = true;
     if (!raised_[producer.index()] || verdict.kind == kind) return;
     if (verdict.kind == Verdict::Kind::kWillRun) return;
-    const auto& task = pipeline_.graph.task(pipeline_.graph.task_of(consumer));
-    verdict.kind = kind;
-    verdict.reason = "its output '" + pipeline_.graph.output(object).name + "' is gone and '" +
-                     task.name +
-                     (kind == Verdict::Kind::kWillRun ? "' needs it" : "' needs it if that runs");
+    verdict = {kind, Verdict::Reason::kNeeded, object, consumer};
     work_.push_back(producer);
   }
 
@@ -209,25 +191,77 @@ const char* verdict_name(Verdict::Kind kind) {
       return "will run";
     case Verdict::Kind::kMayRun:
       return "may run";
+    case Verdict::Kind::kLeftOut:
+      return "left out";
   }
   return "unknown";
 }
 
-Expected<Forecast> make_forecast(const io::Pipeline& pipeline, const RunDirectory& directory) {
+std::string reason_text(const io::Pipeline& pipeline, const Verdict& verdict, Naming naming) {
+  const auto output = [&] { return "'" + pipeline.graph.output(verdict.object).name + "'"; };
+  const auto other = [&] {
+    const auto& task = pipeline.graph.task(pipeline.graph.task_of(verdict.other));
+    return naming == Naming::kTasks ? "'" + task.name + "'" : pipeline.label(verdict.other);
+  };
+  switch (verdict.reason) {
+    case Verdict::Reason::kUnchanged:
+      return "its command, parameters and inputs are those of its last success";
+    case Verdict::Reason::kNeverFinished:
+      return "it has never finished";
+    case Verdict::Reason::kLastFailed:
+      return "its last attempt failed";
+    case Verdict::Reason::kOwnChange:
+      return "its command, parameters or source files changed since its last success";
+    case Verdict::Reason::kInputChange:
+      return "the content of its inputs changed since its last success";
+    case Verdict::Reason::kResultGone:
+      return "its result " + output() + " is not in the run directory";
+    case Verdict::Reason::kReplicaGone:
+      return "an output that another instance needs is gone from node memory";
+    case Verdict::Reason::kNeeded:
+      return "its output " + output() + " is gone and " + other() +
+             (verdict.kind == Verdict::Kind::kWillRun ? " needs it" : " needs it if that runs");
+    case Verdict::Reason::kForced:
+      return "it is forced";
+    case Verdict::Reason::kNotSelected:
+      return "it is not selected";
+    case Verdict::Reason::kWaits:
+      if (!verdict.other.valid()) return "it waits for a task that it comes after";
+      return "it waits for " + other() + "; it runs if " + output() + " has other content then";
+  }
+  return "unknown";
+}
+
+const io::JournalState::InstanceFacts* Forecast::facts(const io::Pipeline& pipeline,
+                                                       InstanceId instance) const {
+  const auto& task = pipeline.graph.task(pipeline.graph.task_of(instance));
+  const auto found = journal.instances.find({task.name, pipeline.item(instance)});
+  return found == journal.instances.end() ? nullptr : &found->second;
+}
+
+Expected<Forecast> make_forecast(const io::Pipeline& pipeline, const RunDirectory& directory,
+                                 const Selection& selection) {
   auto journal = io::read_journal(directory.path);
   if (!journal) return journal.error();
   ReadOnlyFiles files;
-  const Resume known = resume(*journal, pipeline, directory.path, files, io::hash_file);
+  Resume known = resume(*journal, pipeline, directory.path, files, io::hash_object);
   scheduler::Core core(pipeline.graph, {});
   std::vector<scheduler::Decision> ignored;
-  for (const scheduler::event::Restored& fact : known.restored) core.apply({}, fact, ignored);
+  for (const scheduler::Event& given : opening(selection, std::move(known.restored))) {
+    core.apply({}, given, ignored);
+  }
   core.apply({}, scheduler::event::Begin{}, ignored);
-  const Judge judge(pipeline, *journal, core);
   Forecast forecast;
+  forecast.journal = std::move(*journal);
   forecast.verdicts.reserve(pipeline.graph.instance_count());
+  const Judge judge(pipeline, forecast, core, selection);
   for (size_t i = 0; i < pipeline.graph.instance_count(); ++i) {
     forecast.verdicts.push_back(judge.judge(InstanceId(i)));
   }
+  for (size_t o = 0; o < pipeline.graph.object_count(); ++o) {
+    forecast.contents.push_back(core.content(ObjectId(o)));
+  }
+  name_needers(pipeline, core, forecast.verdicts);
   Recomputation(pipeline, core, forecast.verdicts).spread();
   return forecast;
 }

@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,8 +33,8 @@ io::CheckReply failed(uint64_t id, std::string error) {
   return reply;
 }
 
-io::CheckReply check(const io::CheckRequest& request) {
-  io::CheckReply reply = io::check_plain(request);
+io::CheckReply check(const io::CheckRequest& request, const std::function<void()>& progress) {
+  io::CheckReply reply = io::check_plain(request, progress);
   if (!reply.ok || request.kind != scheduler::OutputKind::kH5) return reply;
   const Expected<std::string> description = io::describe_h5(request.path);
   if (!description) return failed(request.id, description.error().message);
@@ -40,11 +42,28 @@ io::CheckReply check(const io::CheckRequest& request) {
   return reply;
 }
 
+// Tells the worker once a second that a directory is being read, not that it hangs.
+class Busy {
+ public:
+  explicit Busy(uint64_t id) { reply_.id = id, reply_.busy = true; }
+  void operator()() {
+    const auto now = std::chrono::steady_clock::now();
+    if (now < last_ + std::chrono::seconds(1)) return;
+    last_ = now;
+    const std::string text = io::encode(reply_);
+    (void)::send(STDIN_FILENO, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
+
+ private:
+  io::CheckReply reply_;
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
 io::CheckReply answer(std::string_view text) {
   const Expected<io::CheckRequest> request = io::decode_check_request(text);
   if (!request) return failed(0, request.error().message);
   try {
-    return check(*request);
+    return check(*request, Busy(request->id));
   } catch (const std::exception& error) {  // memory, most likely asked for by a damaged size
     return failed(request->id, std::string("the file could not be read: ") + error.what());
   }
@@ -86,7 +105,8 @@ int serve() {
 }
 
 int describe(const char* file) {
-  const io::CheckReply reply = check({1, file, scheduler::OutputKind::kH5, io::ValueType::kString});
+  const io::CheckReply reply =
+      check({1, file, scheduler::OutputKind::kH5, io::ValueType::kString}, {});
   if (!reply.ok) {
     std::fprintf(stderr, "sluice-h5: error: %s\n", reply.error.c_str());
     return kFailed;

@@ -9,10 +9,12 @@ namespace sluice::io {
 namespace launch = engine::launch;
 
 template <>
-inline constexpr auto kMembers<launch::Start> = std::tuple{
-    &launch::Start::attempt,           &launch::Start::argv,       &launch::Start::environment,
-    &launch::Start::working_directory, &launch::Start::stdin_path, &launch::Start::cpus,
-    &launch::Start::stream_directory};
+inline constexpr auto kMembers<launch::Start> =
+    std::tuple{&launch::Start::attempt,           &launch::Start::argv,
+               &launch::Start::environment,       &launch::Start::keep_environment,
+               &launch::Start::working_directory, &launch::Start::stdin_path,
+               &launch::Start::stdout_path,       &launch::Start::cpus,
+               &launch::Start::stream_directory};
 template <>
 inline constexpr auto kMembers<launch::Signal> =
     std::tuple{&launch::Signal::attempt, &launch::Signal::kill};

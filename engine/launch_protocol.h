@@ -34,9 +34,11 @@ struct Start {
   std::vector<std::string>
       argv;  // argv[0]: a path with '/', or found through PATH of `environment`
   std::vector<std::pair<std::string, std::string>>
-      environment;  // on top of the cleaned one; last wins
+      environment;                            // on top of the cleaned one; last wins
+  std::vector<std::string> keep_environment;  // launcher variables to pass on: names, PREFIX*
   std::string working_directory;
   std::string stdin_path;        // "": /dev/null
+  std::string stdout_path;       // made anew; "": captured
   std::vector<int32_t> cpus;     // OS indexes of the PUs it may use; empty: leave as is
   std::string stream_directory;  // where streams over kInlineStreamBytes are written
 };

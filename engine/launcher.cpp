@@ -143,6 +143,7 @@ Launcher::Launcher(const ProcessTree& tree, const Aftermath& aftermath, const st
       CheckerProcess::Setup{tree.checker_program, Environment::cleaned(), open_files_});
   Attempts::Setup setup;
   setup.environment = Environment::cleaned();
+  setup.removed = Environment::removed();
   setup.mark = mark;
   setup.open_files = open_files_;
   setup.report = [this](const LaunchMessage& message) { rank_->send(message); };

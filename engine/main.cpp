@@ -1,8 +1,10 @@
 // `sluice`: argv -> guard -> launcher -> this executable again as the rank (hidden verb) -> MPI ->
 // role -> exit code.
+#include <poll.h>
 #include <unistd.h>
 
 #include <charconv>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <iostream>
@@ -18,6 +20,7 @@
 #include "engine/launcher.h"
 #include "engine/launcher_client.h"
 #include "engine/topology.h"
+#include "engine/verbs.h"
 #include "io/fault.h"
 #include "io/mpi_session.h"
 #include "io/store.h"
@@ -81,6 +84,7 @@ int run_alone(engine::RankContext& context) {
   context.scheduler_is_local = mpi.node_leader() == 0;
   context.polled = true;
   context.profile = mpi.profile();
+  context.versions.emplace_back("mpi", io::MpiSession::library_version());
   set_assert_mpi_rank(context.mpi_rank);
   io::set_fault_mpi_rank(context.mpi_rank);
   int code = kEnvironmentUnusable;
@@ -107,6 +111,8 @@ int rank_main(int argc, char** argv) {
     return kBadSpec;
   }
   engine::set_process_name("sluice-rank");
+  // Whoever reads our messages may go away ('| head'): the work goes on.
+  (void)signal(SIGPIPE, SIG_IGN);
   engine::LauncherClient launcher(engine::kLauncherFd);
   context.launcher = &launcher;
   std::vector<char*> arguments{argv[0]};
@@ -120,6 +126,7 @@ int rank_main(int argc, char** argv) {
     return leave_in_order(*context.launcher, kEnvironmentUnusable);
   }
   context.node = std::move(*node);
+  context.versions.emplace_back("hwloc", engine::hwloc_version());
   context.place = io::store_place(owner.pid, owner.start_time, io::MpiSession::environment_rank());
   // What a double death of an earlier run left on this node.
   (void)engine::kill_orphaned_attempts();
@@ -144,12 +151,27 @@ int guard_main(int argc, char** argv, const engine::Options& options) {
   return engine::run_guarded(tree);
 }
 
+// A query whose answer did not arrive has not succeeded. A reader who has seen enough is no error.
+int with_output_written(int code) {
+  std::cout.flush();
+  if (std::cout) return code;
+  pollfd out{STDOUT_FILENO, 0, 0};
+  if (poll(&out, 1, 0) > 0 && (out.revents & POLLERR) != 0) return code;
+  std::cerr << "sluice: error: stdout cannot be written; is the disk full that it goes to?\n";
+  return kEnvironmentUnusable;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], kRankVerb) == 0) return rank_main(argc, argv);
   engine::Options options;
-  if (const int code = engine::parse_command_line(argc, argv, options); code >= 0) return code;
-  if (options.verb != engine::Verb::kRun) return engine::run_verb(options);
+  if (const int code = engine::parse_command_line(argc, argv, options); code >= 0)
+    return with_output_written(code);
+  if (options.verb == engine::Verb::kVersion) {
+    std::cout << engine::version_text(io::MpiSession::library_version());
+    return with_output_written(0);
+  }
+  if (options.verb != engine::Verb::kRun) return with_output_written(engine::run_verb(options));
   return guard_main(argc, argv, options);
 }

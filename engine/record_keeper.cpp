@@ -168,11 +168,11 @@ void RecordKeeper::trace(io::Bytes block) {
       {});
 }
 
-void RecordKeeper::write_status(std::string json) {
+void RecordKeeper::write_status(std::function<std::string(uint64_t journal_bytes)> text) {
   post(
-      [json = std::move(json)](Side& side) -> Status {
-        (void)side.files.replace(side.directory.status(),
-                                 json);  // for people; the journal is the record
+      [text = std::move(text)](Side& side) -> Status {
+        // For people and queries; the journal is the record.
+        (void)side.files.replace(side.directory.status(), text(side.journal.length()));
         return Done{};
       },
       {});

@@ -57,7 +57,9 @@ class RecordKeeper {
   void remove(const std::filesystem::path& relative);  // a saved intermediate; at the next sync
   void after_sync(std::function<void()> action);
   void trace(io::Bytes block);
-  void write_status(std::string json);
+  // `text` is given the length of the journal, whose records so far are those of the decisions so
+  // far; it runs on the I/O thread.
+  void write_status(std::function<std::string(uint64_t journal_bytes)> text);
   // Syncs when due, beats the lease, looks into the mailboxes. Call at next_deadline() at the
   // latest.
   void tick(scheduler::Instant now);

@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
-#include <sstream>
 #include <utility>
 
+#include "engine/cli.h"
 #include "scheduler/check.h"
 
 namespace sluice::engine {
@@ -20,24 +20,10 @@ namespace {
 
 constexpr Duration kTerminalEvery = scheduler::milliseconds(200);
 constexpr Duration kPlainEvery = scheduler::seconds(60);
-constexpr size_t kFailuresShown = 5;  // per cause; the rest is counted
+constexpr size_t kAnnouncedMax = 10;  // failures per task and cause that get a line of their own
 
 size_t total(const Counts& c) {
   return c.waiting + c.blocked + c.ready + c.assigned + c.running + c.done + c.failed + c.skipped;
-}
-
-std::string indented(const std::string& text) {
-  std::istringstream in(text);
-  std::string out;
-  std::string line;
-  while (std::getline(in, line)) {
-    // What a program wrote must not steer the terminal.
-    for (char& c : line) {
-      if ((c >= 0 && c < ' ' && c != '\t') || c == 0x7f) c = '?';
-    }
-    out += "      | " + line + "\n";
-  }
-  return out;
 }
 
 }  // namespace
@@ -116,9 +102,16 @@ void Report::attempt_done(Duration wall, int32_t cpus) {
 
 void Report::failed(const FailureLine& failure) {
   if (failure.final) {
-    failures_.push_back(failure);
+    failures_.add(failure);
   } else {
     ++retried_;
+  }
+  const size_t before = announced_[failure.task + ": " + failure.cause]++;
+  if (before > kAnnouncedMax) return;
+  if (before == kAnnouncedMax) {
+    line("info", "more attempts of '" + failure.task + "' end by " + failure.cause +
+                     "; from here on they are only counted");
+    return;
   }
   std::string text = failure.label + ": attempt " + std::to_string(failure.attempt.number()) +
                      " ended by " + failure.cause + " on " + failure.host;
@@ -140,6 +133,14 @@ std::string Report::eta(const Counts& counts, int64_t cores_total) const {
   return ", about " + duration_text({mean.ns * static_cast<int64_t>(left) / cores_total}) + " left";
 }
 
+// A line that wraps could not be taken back. What it holds is ASCII.
+std::string Report::fitted(std::string text) const {
+  const int columns = options_.columns ? options_.columns() : 0;
+  if (columns > 1 && text.size() >= static_cast<size_t>(columns))
+    text.resize(static_cast<size_t>(columns) - 1);
+  return text;
+}
+
 void Report::progress(Instant now, const Counts& counts, int64_t cores_total) {
   if (now < next_progress_) return;
   const bool first = next_progress_.ns == 0;
@@ -157,28 +158,17 @@ void Report::progress(Instant now, const Counts& counts, int64_t cores_total) {
     return;
   }
   clear_progress();
-  write_(text);
+  write_(fitted(std::move(text)));
   progress_shown_ = true;
 }
 
-void Report::print_failures() {
-  std::map<std::string, std::vector<const FailureLine*>> by_cause;
-  for (const FailureLine& failure : failures_)
-    by_cause[failure.task + ": " + failure.cause].push_back(&failure);
-  for (const auto& [cause, lines] : by_cause) {
-    write_("  " + std::to_string(lines.size()) + " × " + cause + "\n");
-    for (size_t i = 0; i < lines.size() && i < kFailuresShown; ++i) {
-      const FailureLine& one = *lines[i];
-      write_("    " + one.label + " on " + one.host +
-             (one.detail.empty() ? "" : ": " + one.detail) + "\n");
-      if (i == 0) write_(indented(one.stderr_tail));
-      write_("      more: sluice logs " + options_.directory.path.string() + " '" + one.label +
-             "'\n");
-    }
-    if (lines.size() > kFailuresShown) {
-      write_("    … and " + std::to_string(lines.size() - kFailuresShown) + " more\n");
-    }
-  }
+void Report::print_failures(const Counts& counts) {
+  const std::string logs = shell_words({"sluice", "logs", options_.directory.path.string()});
+  write_(failures_.text(logs));
+  if (failures_.empty() && counts.skipped == 0) return;
+  write_("  all that failed wrote: " + logs + " --failed\n");
+  if (!options_.why.empty())
+    write_("  why one failed or was skipped: " + options_.why + " 'TASK[item]'\n");
 }
 
 void Report::summary(Instant now, const Counts& counts, Outcome outcome, int exit_code,
@@ -206,7 +196,7 @@ void Report::summary(Instant now, const Counts& counts, Outcome outcome, int exi
              options_.directory.results().string() + "\n");
     }
   }
-  print_failures();
+  print_failures(counts);
   if (outcome == Outcome::kStuck) {
     write_(
         "  work is left that no worker of this run can do, as was said above; continue with "

@@ -11,23 +11,12 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/failure_groups.h"
 #include "engine/run_directory.h"
 #include "scheduler/core.h"
 #include "scheduler/types.h"
 
 namespace sluice::engine {
-
-// A failed attempt or instance, as the summary shows it.
-struct FailureLine {
-  std::string label;
-  std::string task;
-  scheduler::AttemptId attempt;
-  std::string cause;  // "exit 3", "signal 11 (Segmentation fault)", "timeout", …
-  std::string host;
-  std::string detail;
-  std::string stderr_tail;
-  bool final = false;
-};
 
 class Report {
  public:
@@ -37,6 +26,8 @@ class Report {
     bool color = false;
     std::string command = "sluice run";  // the command that continues this run
     RunDirectory directory;
+    std::function<int()> columns = {};  // of the terminal, asked each time: it may be resized
+    std::string why = {};               // "sluice why PIPELINE"
   };
   Report(Options options, Write write);  // `write`: to stderr, or a test's string
 
@@ -54,16 +45,18 @@ class Report {
  private:
   [[nodiscard]] std::string eta(const scheduler::Counts& counts, int64_t cores_total) const;
   void clear_progress();
-  void print_failures();
+  void print_failures(const scheduler::Counts& counts);
+  [[nodiscard]] std::string fitted(std::string text) const;
 
   Options options_;
   Write write_;
   bool progress_shown_ = false;
   scheduler::Instant next_progress_;
   scheduler::Instant begun_;
-  int64_t finished_ = 0;                    // attempts that succeeded in this submission
-  scheduler::Duration finished_core_time_;  // wall × cpus
-  std::vector<FailureLine> failures_;       // final ones
+  int64_t finished_ = 0;                     // attempts that succeeded in this submission
+  scheduler::Duration finished_core_time_;   // wall × cpus
+  FailureGroups failures_;                   // final ones
+  std::map<std::string, size_t> announced_;  // failures by task and cause, as they came
   size_t retried_ = 0;
   std::map<std::string, size_t> skipped_by_task_;
 };

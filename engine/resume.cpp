@@ -3,10 +3,11 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <optional>
 #include <utility>
 
-#include "io/sources.h"
+#include "io/manifest.h"
 
 namespace sluice::engine {
 
@@ -67,9 +68,7 @@ class Resumer {
   void leave_out(const std::string& task, const std::string& item,
                  const JournalState::InstanceFacts& facts) {
     if (!facts.done) return;
-    if (++result_.gone_instances == 1) {
-      first_gone_ = item.empty() ? task : task + "[" + item + "]";
-    }
+    result_.gone.push_back({task, item});
     for (const auto& [output, durable] : facts.durable) {
       if (durable.path.starts_with(kObjectsFolder)) result_.orphans.push_back(durable.path);
     }
@@ -109,40 +108,71 @@ class Resumer {
     if (durable.content != recorded.content) return false;
     // A former result that is an intermediate now stays where people may look for it.
     const std::string wanted = spec.result ? pipeline_.result_path(object) : durable.path;
-    const std::optional<std::string> place = find_file(durable, wanted);
+    const bool is_directory = spec.kind == scheduler::OutputKind::kDir;
+    const std::optional<Place> place = find_place(durable, wanted, is_directory);
     if (!place) return false;
     // What was found under a name that no record gives may be anything.
-    const bool unrecorded = *place != durable.path && *place != durable.temporary;
+    const bool unrecorded = place->path != durable.path && place->path != durable.temporary;
     const bool unsynced = !facts.done_synced || facts.unsynced.contains(spec.name);
     const char* why = unsynced     ? "it was written shortly before the end of the last run"
                       : unrecorded ? "it lies where no record puts it"
-                      : was_touched(*place) ? "it was written after the last run"
-                                            : nullptr;
-    if (why != nullptr && !has_content(*place, durable.content, why)) return false;
-    if (*place != wanted && !move(*place, wanted)) return false;
+                      // People edit files. A clock that is ahead on the file server costs a look at
+                      // the bytes, no more.
+                      : place->written_ms > last_time_ms_ ? "it was written after the last run"
+                                                          : nullptr;
+    if (why != nullptr && !has_content(place->path, durable.content, why)) return false;
+    if (place->path != wanted && !move(place->path, wanted)) return false;
     if (wanted != durable.path) note_move(durable, wanted);
     result_.durable_paths[object] = wanted;
     return true;
   }
 
-  // Where the file is, relative to the run directory. The temporary name first: while it is there,
-  // the rename has not happened, and an older file may lie under the final name.
-  std::optional<std::string> find_file(const io::record::Durable& durable,
-                                       const std::string& wanted) {
-    std::string other_size;
-    for (const std::string& place : {durable.temporary, durable.path, wanted}) {
-      if (place.empty()) continue;
-      const auto size = files_.size(run_directory_ / place);
-      if (!size) continue;
-      if (std::cmp_equal(*size, durable.bytes)) return place;
-      if (other_size.empty()) {
-        other_size = "'" + place + "' has " + std::to_string(*size) + " bytes, " +
-                     std::to_string(durable.bytes) + " were recorded";
+  // What lies under a name in the run directory.
+  struct Place {
+    std::string path;  // relative to the run directory
+    int64_t bytes = 0;
+    int64_t written_ms = 0;  // the latest change of it, or of anything in it
+  };
+
+  // Where it is. The temporary name first: while it is there, the rename has not happened, and
+  // something older may lie under the final name.
+  std::optional<Place> find_place(const io::record::Durable& durable, const std::string& wanted,
+                                  bool is_directory) {
+    std::string other;
+    for (const std::string& name : {durable.temporary, durable.path, wanted}) {
+      if (name.empty()) continue;
+      const Expected<Place> place = is_directory ? look_at_tree(name) : look_at_file(name);
+      if (place && place->bytes == durable.bytes) return *place;
+      if (!other.empty()) continue;
+      if (place) {
+        other = "'" + name + "' has " + std::to_string(place->bytes) + " bytes, " +
+                std::to_string(durable.bytes) + " were recorded";
+      } else if (place.error().code != ENOENT) {
+        other = place.error().message;
       }
     }
-    missing_.add((other_size.empty() ? "'" + durable.path + "' is missing" : other_size) +
+    missing_.add((other.empty() ? "'" + durable.path + "' is missing" : other) +
                  "; it is made again if something needs it");
     return {};
+  }
+
+  [[nodiscard]] Expected<Place> look_at_file(const std::string& name) const {
+    const auto size = files_.size(run_directory_ / name);
+    if (!size) return size.error();
+    Place place{name, static_cast<int64_t>(*size), 0};
+    struct stat information {};
+    if (::lstat((run_directory_ / name).c_str(), &information) == 0) {
+      place.written_ms =
+          information.st_mtim.tv_sec * 1000 + information.st_mtim.tv_nsec / 1'000'000;
+    }
+    return place;
+  }
+
+  [[nodiscard]] Expected<Place> look_at_tree(const std::string& name) const {
+    io::TreeTimes times;
+    const auto manifest = io::scan_tree(run_directory_ / name, &times);
+    if (!manifest) return manifest.error();
+    return Place{name, manifest->bytes, times.newest_ms};
   }
 
   bool has_content(const std::string& place, scheduler::Hash128 content, const char* why) {
@@ -153,15 +183,6 @@ class Resumer {
                         : found.error().message) +
                  "; it is made again if something needs it");
     return false;
-  }
-
-  // People edit files. A clock that is ahead on the file server costs a look at the bytes, no more.
-  [[nodiscard]] bool was_touched(const std::string& place) const {
-    struct stat information {};
-    if (::lstat((run_directory_ / place).c_str(), &information) != 0) return false;
-    const int64_t written_ms =
-        information.st_mtim.tv_sec * 1000 + information.st_mtim.tv_nsec / 1'000'000;
-    return written_ms > last_time_ms_;
   }
 
   bool move(const std::string& from, const std::string& to) {
@@ -179,10 +200,12 @@ class Resumer {
 
   void finish_messages() {
     missing_.move_to(result_.messages);
-    if (result_.gone_instances == 0) return;
-    std::string text = std::to_string(result_.gone_instances) +
+    if (result_.gone.empty()) return;
+    const io::record::Gone& first = result_.gone.front();
+    std::string text = std::to_string(result_.gone.size()) +
                        " finished instances are not in the spec any more (the first: '" +
-                       first_gone_ + "'); their results stay where they are";
+                       first.task + (first.item.empty() ? "" : "[" + first.item + "]") +
+                       "'); their results stay where they are";
     if (!result_.orphans.empty()) {
       text += ", " + std::to_string(result_.orphans.size()) +
               " intermediate files of theirs in 'objects/' are of no use now";
@@ -196,7 +219,6 @@ class Resumer {
   const HashFile& hash_file_;
   Resume result_;
   Complaints missing_;
-  std::string first_gone_;
   int64_t last_time_ms_ = 0;  // when the journal's last fact was recorded
 };
 
@@ -209,7 +231,7 @@ Resume resume(const JournalState& journal, const io::Pipeline& pipeline, const p
 
 Resume resume(const JournalState& journal, const io::Pipeline& pipeline,
               const path& run_directory) {
-  return resume(journal, pipeline, run_directory, io::real_files(), io::hash_file);
+  return resume(journal, pipeline, run_directory, io::real_files(), io::hash_object);
 }
 
 }  // namespace sluice::engine

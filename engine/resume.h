@@ -6,6 +6,8 @@
 //   a file with a durable record     is durable if it lies in the run directory with the recorded
 //     of the same content            size; a rename that was cut short is completed, a file whose
 //                                    place in results/ has changed is moved
+//   a directory                      likewise, with everything in it: the bytes of all its files
+//                                    count, and the latest change of any of them
 //   facts after the last sync, and   are suspect: such a file is hashed before it is trusted
 //     files written since the last run
 //
@@ -35,9 +37,9 @@ struct Resume {
   std::vector<io::record::Durable> moved;
   // Saved intermediates below objects/ of instances that the spec no longer has: nobody reads them.
   std::vector<std::string> orphans;
-  size_t gone_instances = 0;          // in the journal, not in the spec
-  size_t hashed_files = 0;            // that had to be hashed, being recorded after the last sync
-  std::vector<std::string> messages;  // for people: what was not there, at most a few of each kind
+  std::vector<io::record::Gone> gone;  // done by the journal, not in the spec: to be journalled
+  size_t hashed_files = 0;             // that had to be hashed, being recorded after the last sync
+  std::vector<std::string> messages;   // for people: what was not there, at most a few of each kind
 };
 
 using HashFile = std::function<Expected<scheduler::Hash128>(const std::filesystem::path&)>;

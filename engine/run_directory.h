@@ -18,6 +18,7 @@ struct RunDirectory {
     return path / "results" / ".tmp";
   }
   [[nodiscard]] std::filesystem::path objects() const { return path / "objects"; }
+  [[nodiscard]] std::filesystem::path items() const { return path / "items"; }
   [[nodiscard]] std::filesystem::path logs() const { return path / "logs"; }
   [[nodiscard]] std::filesystem::path failed() const { return path / "failed"; }
   // The copy of a failed attempt's directory: failed/<submission>.<attempt>.
@@ -26,6 +27,8 @@ struct RunDirectory {
   }
   [[nodiscard]] std::filesystem::path lost() const { return path / "lost"; }
   [[nodiscard]] std::filesystem::path spec_copy() const { return path / "spec.yaml"; }
+  // The same, of a run of a list of commands.
+  [[nodiscard]] std::filesystem::path commands_copy() const { return path / "commands.txt"; }
   [[nodiscard]] std::filesystem::path status() const { return path / "status.json"; }
   [[nodiscard]] std::filesystem::path trace() const { return path / "trace.bin"; }
   [[nodiscard]] std::filesystem::path stop_request() const { return path / "stop"; }

@@ -7,7 +7,10 @@
 #include <utility>
 
 #include "engine/clock.h"
+#include "engine/item_lists.h"
+#include "engine/key_parts.h"
 #include "engine/resume.h"
+#include "io/manifest.h"
 #include "io/sources.h"
 
 namespace sluice::engine {
@@ -29,8 +32,9 @@ Status make_folders(const RunDirectory& directory) {
   std::error_code error;
   std::filesystem::remove_all(directory.lost(), error);
   std::filesystem::remove(directory.stop_request(), error);
-  for (const auto& folder : {directory.path, directory.results_temporary(),
-                             directory.objects() / ".tmp", directory.logs(), directory.lost()}) {
+  for (const auto& folder :
+       {directory.path, directory.results_temporary(), directory.objects() / ".tmp",
+        directory.items(), directory.logs(), directory.lost()}) {
     std::filesystem::create_directories(folder, error);
     if (error) {
       return Error{"the run directory " + directory.path.string() +
@@ -42,10 +46,36 @@ Status make_folders(const RunDirectory& directory) {
   return Done{};
 }
 
+std::vector<io::record::RunTask> asked_for(const scheduler::Graph& graph) {
+  std::vector<io::record::RunTask> tasks;
+  for (const scheduler::TaskSpec& task : graph.tasks()) {
+    const scheduler::Resources& resources = graph.requests()[task.request].resources;
+    tasks.push_back({task.name, task.instance_count, resources.cpus, resources.memory_bytes,
+                     task.timeout.ns / 1'000'000});
+  }
+  return tasks;
+}
+
+// The run record says that nothing of before counts: once it is on the disk, saved intermediates
+// are of no use to anyone.
+Status forget_objects(const RunDirectory& directory, io::JournalWriter& writer) {
+  if (Status synced = writer.sync(); !synced) return synced;
+  std::error_code error;
+  std::filesystem::remove_all(directory.objects(), error);
+  std::filesystem::create_directories(directory.objects() / ".tmp", error);
+  if (error) {
+    return Error{"the run directory " + directory.path.string() +
+                     " cannot be used: " + directory.objects().string() + ": " + error.message(),
+                 error.value()};
+  }
+  return Done{};
+}
+
 }  // namespace
 
 Expected<RunStart> start_run(const io::Pipeline& pipeline, const RunDirectory& directory,
-                             const std::string& host, RecordKeeper::Callbacks callbacks) {
+                             const std::string& host, RecordKeeper::Callbacks callbacks,
+                             const RunOrigin& origin, const RunRules& rules) {
   RunStart start;
   start.directory = directory;
   std::error_code error;
@@ -69,8 +99,13 @@ Expected<RunStart> start_run(const io::Pipeline& pipeline, const RunDirectory& d
   auto journal = io::read_journal(directory.path);
   if (!journal) return journal.error();
   for (const std::string& text : journal->messages) start.messages.push_back(text);
-  Resume known = resume(*journal, pipeline, directory.path, io::real_files(), io::hash_file);
+  Resume known;
+  if (!rules.fresh) {
+    known = resume(*journal, pipeline, directory.path, io::real_files(), io::hash_object);
+  }
   for (const std::string& text : known.messages) start.messages.push_back(text);
+  for (std::string& text : keep_item_lists(pipeline, directory, io::real_files()))
+    start.messages.push_back(std::move(text));
   start.restored = std::move(known.restored);
   start.durable_paths = std::move(known.durable_paths);
   for (const std::string& path : known.orphans)
@@ -84,6 +119,8 @@ Expected<RunStart> start_run(const io::Pipeline& pipeline, const RunDirectory& d
     start.run_uuid = *uuid;
   }
   start.core.epoch = lease->epoch();
+  start.core.lost_after = rules.lost_after;
+  start.core.failures_max = rules.failures_max;
   auto writer = io::JournalWriter::create(io::real_files(), directory.journal(lease->epoch()));
   if (!writer) return writer.error();
   io::record::Run run;
@@ -95,11 +132,30 @@ Expected<RunStart> start_run(const io::Pipeline& pipeline, const RunDirectory& d
   io::continue_from(*journal, run);
   run.instances = pipeline.graph.instance_count();
   run.params = pipeline.params;
+  run.spec = pipeline.file;
+  run.command = origin.command;
+  run.versions = origin.versions;
+  run.tasks = asked_for(pipeline.graph);
+  run.fresh = rules.fresh;
   if (Status written = writer->append(run); !written) return written.error();
+  if (rules.fresh) {
+    if (Status cleared = forget_objects(directory, *writer); !cleared) return cleared.error();
+  }
+  for (const io::record::Gone& gone : known.gone) {
+    if (Status written = writer->append(gone); !written) return written.error();
+  }
+  for (size_t t = 0; t < pipeline.graph.task_count(); ++t) {
+    const scheduler::TaskId task(t);
+    Status written = writer->append(
+        io::record::KeyParts{pipeline.graph.task(task).name, key_part_names(pipeline, task)});
+    if (!written) return written.error();
+  }
   for (const io::record::Durable& moved : known.moved) {
     if (Status written = writer->append(moved); !written) return written.error();
   }
-  (void)io::real_files().replace(directory.spec_copy(), pipeline.source);  // for people
+  (void)io::real_files().replace(
+      pipeline.is_command_list ? directory.commands_copy() : directory.spec_copy(),
+      pipeline.source);  // for people
 
   std::unique_ptr<io::TraceWriter> trace;
   auto traced = io::TraceWriter::create(io::real_files(), directory.trace(), pipeline.graph,

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "io/spec_values.h"
 #include "scheduler/overloaded.h"
 
 namespace sluice::engine {
@@ -26,6 +27,9 @@ namespace {
 
 constexpr scheduler::Duration kLeaveMax = scheduler::seconds(5);
 constexpr scheduler::Duration kStatusEvery = scheduler::seconds(1);
+constexpr scheduler::Duration kStatusPerInstance =
+    scheduler::microseconds(5);  // looking at each costs about a thousandth of it
+constexpr size_t kRunningNamed = 200;
 constexpr scheduler::Duration kPingEvery = scheduler::seconds(1);
 constexpr size_t kRecordsPendingMax =
     20'000;  // above it nothing new is started until the disk has caught up
@@ -34,6 +38,27 @@ std::string cause_text(const event::AttemptFailed& failed) {
   if (failed.cause == scheduler::Cause::kExit) return "exit " + std::to_string(failed.exit_code);
   if (failed.cause == scheduler::Cause::kSignal) return signal_text(failed.signal);
   return scheduler::cause_name(failed.cause);
+}
+
+// What the attempt had and what the next one gets, where these differ: the history of a retry.
+std::string next_text(const decision::AttemptEnded& ended) {
+  if (ended.elsewhere) return "; not charged, another worker tries it";
+  const auto memory = [](const scheduler::Grant& grant) {
+    return io::print_memory(grant.resources.memory_bytes) + " memory";
+  };
+  if (ended.no_larger) return "; it had " + memory(ended.had) + ", no worker has more";
+  if (ended.final) return "";
+  std::string text;
+  if (ended.next.resources != ended.had.resources) {
+    text += "; it had " + memory(ended.had) + ", the next attempt gets " + memory(ended.next);
+  }
+  if (ended.next.timeout != ended.had.timeout) {
+    text += "; the next attempt may take " + io::print_duration(ended.next.timeout);
+  }
+  if (ended.delay > scheduler::Duration{}) {
+    text += "; tried again in " + io::print_duration(ended.delay);
+  }
+  return text;
 }
 
 }  // namespace
@@ -76,18 +101,21 @@ SchedulerRank::SchedulerRank(SchedulerOptions options, const io::Pipeline& pipel
       transport_(transport),
       keeper_(keeper),
       report_(report),
-      core_(pipeline.graph, options_.core) {}
+      core_(pipeline.graph, options_.core),
+      key_parts_(pipeline, [this](ObjectId object) { return core_.content(object); }) {}
 
-void SchedulerRank::begin(Instant now, const std::vector<event::Restored>& restored,
+void SchedulerRank::begin(Instant now, const std::vector<scheduler::Event>& opening,
                           std::map<ObjectId, std::string> durable_paths) {
   durable_paths_ = std::move(durable_paths);
-  for (const event::Restored& fact : restored) {
-    for (size_t i = 0; i < fact.outputs.size(); ++i) {
-      const ObjectId object = pipeline_.graph.object(fact.instance, i);
-      if (is_value(object)) values_[object] = fact.outputs[i].value;
-      known_[object] = fact.outputs[i];
+  for (const scheduler::Event& given : opening) {
+    if (const auto* fact = std::get_if<event::Restored>(&given)) {
+      for (size_t i = 0; i < fact->outputs.size(); ++i) {
+        const ObjectId object = pipeline_.graph.object(fact->instance, i);
+        if (is_value(object)) values_[object] = fact->outputs[i].value;
+        known_[object] = fact->outputs[i];
+      }
     }
-    apply(now, fact);
+    apply(now, given);
   }
   begun_ = true;
   apply(now, event::Begin{});
@@ -153,7 +181,8 @@ void SchedulerRank::joined(Instant now, WorkerId worker, const message::Hello& h
   }
   workers_[worker].hello = hello;
   send(worker, welcome);
-  keeper_.append(io::record::Worker{worker.value, "joined", hello.host, hello.resources});
+  keeper_.append(io::record::Worker{worker.value, "joined", hello.host, hello.resources,
+                                    Clock::unix_time_ms()});
   if (ended_) {
     send(worker, message::Leave{});
     return;
@@ -254,6 +283,7 @@ void SchedulerRank::carry_out(Instant now, const scheduler::Decision& decided) {
                  [&](const decision::InstanceSkipped& d) { instance_skipped(d); },
                  [&](const decision::WorkerChanged& d) { worker_changed(d); },
                  [&](const decision::NotReproducible& d) { not_reproducible(d); },
+                 [&](const decision::StopBegan& d) { stop_began(d); },
                  [&](const decision::RunEnded& d) { run_ended(now, d.outcome); },
              },
              decided);
@@ -274,8 +304,6 @@ void SchedulerRank::start_attempt(const decision::StartAttempt& start) {
   }
   message::Start given;
   given.decision = start;
-  given.request = pipeline_.graph.requests()[start.request].resources;
-  given.timeout = task.timeout;
   given.grace = task.grace;
   given.spec = std::move(*spec);
   for (const scheduler::InputPlace& place : start.inputs) {
@@ -341,6 +369,7 @@ void SchedulerRank::instance_done(const decision::InstanceDone& done) {
   record.attempt = done.attempt;
   record.key = done.key;
   record.static_key = pipeline_.graph.static_key(done.instance);
+  record.parts = key_parts_.digits(done.instance);
   record.usage = done.usage;
   record.worker = done.worker.value;
   record.unix_time_ms = Clock::unix_time_ms();
@@ -351,6 +380,7 @@ void SchedulerRank::instance_done(const decision::InstanceDone& done) {
 void SchedulerRank::attempt_ended(const decision::AttemptEnded& ended) {
   const auto& task = pipeline_.graph.task(pipeline_.graph.task_of(ended.instance));
   const event::AttemptFailed& failed = ended.report;
+  const std::string detail = failed.detail + next_text(ended);
   io::record::Attempt record;
   record.task = task.name;
   record.item = pipeline_.item(ended.instance);
@@ -358,7 +388,7 @@ void SchedulerRank::attempt_ended(const decision::AttemptEnded& ended) {
   record.cause = scheduler::cause_name(failed.cause);
   record.exit_code = failed.exit_code;
   record.signal = failed.signal;
-  record.detail = failed.detail;
+  record.detail = detail;
   record.stderr_tail = failed.stderr_tail;
   record.final = ended.final;
   record.worker = failed.worker.value;
@@ -366,8 +396,7 @@ void SchedulerRank::attempt_ended(const decision::AttemptEnded& ended) {
   record.unix_time_ms = Clock::unix_time_ms();
   keeper_.append(std::move(record));
   report_.failed({pipeline_.label(ended.instance), task.name, failed.attempt, cause_text(failed),
-                  workers_[failed.worker].hello.host, failed.detail, failed.stderr_tail,
-                  ended.final});
+                  workers_[failed.worker].hello.host, detail, failed.stderr_tail, ended.final});
 }
 
 void SchedulerRank::instance_skipped(const decision::InstanceSkipped& skipped) {
@@ -390,14 +419,33 @@ void SchedulerRank::worker_changed(const decision::WorkerChanged& changed) {
       if (!other.lost) send(peer, message::PeerLost{changed.worker});
     }
     report_.line("warn", who + " is lost; its attempts run again elsewhere");
+  } else if (changed.state == decision::WorkerState::kSetAside) {
+    state = "set aside";
+    report_.line("warn", who +
+                             " is set aside: its last attempts failed within a second each, one "
+                             "after another, and succeed elsewhere; it gets only what no other "
+                             "worker can run: look at that node's disks, mounts and modules");
   } else if (changed.state == decision::WorkerState::kSilent) {
     state = "silent";
     report_.line("warn", who + " is silent; it gets no new work until it answers");
   } else {
     report_.line("info", who + " answers again");
   }
-  keeper_.append(
-      io::record::Worker{changed.worker.value, state, facts.hello.host, facts.hello.resources});
+  keeper_.append(io::record::Worker{changed.worker.value, state, facts.hello.host,
+                                    facts.hello.resources, Clock::unix_time_ms()});
+}
+
+void SchedulerRank::stop_began(const decision::StopBegan& began) {
+  const std::string label = pipeline_.label(began.because);
+  if (began.reason == decision::StopReason::kFailure) {
+    report_.line("warn",
+                 "stopping because '" + label +
+                     "' failed, whose task has 'on_failure: stop': nothing new starts, what "
+                     "runs is stopped");
+  } else {
+    report_.line("warn", "enough instances failed, the last one '" + label +
+                             "' (--max-failures): nothing new starts, what runs is finished");
+  }
 }
 
 // Once per output of a task: what holds for one instance holds for most.
@@ -439,11 +487,12 @@ void SchedulerRank::run_ended(Instant now, Outcome outcome) {
   exit_code_ = exit_code_of(outcome);
   leave_deadline_ = now + kLeaveMax;
   send_all(message::Leave{});
-  keeper_.write_status(status_json());
-  keeper_.close({outcome_name(outcome), exit_code_}, [this, now](const Status& status) {
-    closed_ = true;
-    if (!status) records_failed(now, status.error());
-  });
+  write_status();
+  keeper_.close({outcome_name(outcome), exit_code_, Clock::unix_time_ms()},
+                [this, now](const Status& status) {
+                  closed_ = true;
+                  if (!status) records_failed(now, status.error());
+                });
   report_.summary(now, core_.counts(), outcome, exit_code_, result_paths());
 }
 
@@ -464,8 +513,9 @@ void SchedulerRank::tick(Instant now) {
   for (const auto& [id, facts] : workers_) cores += facts.lost ? 0 : facts.hello.resources.cpus;
   report_.progress(now, core_.counts(), cores);
   if (now >= next_status_) {
-    next_status_ = now + kStatusEvery;
-    keeper_.write_status(status_json());
+    const auto instances = static_cast<int64_t>(pipeline_.graph.instance_count());
+    next_status_ = now + kStatusEvery + kStatusPerInstance * instances;
+    write_status();
   }
 }
 
@@ -482,25 +532,59 @@ bool SchedulerRank::finished(Instant now) const {
   return std::all_of(workers_.begin(), workers_.end(), [](const auto& w) { return w.second.left; });
 }
 
-std::string SchedulerRank::status_json() const {
-  const scheduler::Counts counts = core_.counts();
+// Queries add to these counts what the journal holds behind "journal_bytes" (engine/status.h).
+void SchedulerRank::write_status() {
   nlohmann::ordered_json json;
+  json["version"] = 1;
   json["pipeline"] = pipeline_.name;
   json["run_uuid"] = options_.run_uuid;
   json["epoch"] = options_.core.epoch;
   json["time_ms"] = Clock::unix_time_ms();
   json["state"] = ended_ ? outcome_name(outcome_) : "running";
   json["instances"] = pipeline_.graph.instance_count();
-  json["done"] = counts.done;
-  json["running"] = counts.running;
-  json["assigned"] = counts.assigned;
-  json["ready"] = counts.ready;
-  json["waiting"] = counts.waiting + counts.blocked;
-  json["failed"] = counts.failed;
-  json["skipped"] = counts.skipped;
-  json["results_pending"] = counts.results_pending;
+  json["results_pending"] = core_.counts().results_pending;
   json["workers"] = workers_.size();
-  return json.dump(2) + "\n";
+  json["tasks"] = nlohmann::ordered_json::array();
+  json["running"] = nlohmann::ordered_json::array();
+  for (size_t t = 0; t < pipeline_.graph.task_count(); ++t) {
+    add_task_status(scheduler::TaskId(t), json);
+  }
+  keeper_.write_status([json = std::move(json)](uint64_t journal_bytes) mutable {
+    json["journal_bytes"] = journal_bytes;
+    return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  });
+}
+
+void SchedulerRank::add_task_status(scheduler::TaskId id, nlohmann::ordered_json& json) const {
+  using scheduler::InstanceState;
+  const scheduler::TaskSpec& task = pipeline_.graph.task(id);
+  size_t running = 0;
+  size_t done = 0;
+  size_t failed = 0;
+  size_t skipped = 0;
+  for (uint32_t i = 0; i < task.instance_count; ++i) {
+    const InstanceId instance = pipeline_.graph.instance(id, i);
+    const InstanceState state = core_.state(instance);
+    done += state == InstanceState::kDone ? 1 : 0;
+    failed += state == InstanceState::kFailed ? 1 : 0;
+    skipped += state == InstanceState::kSkipped ? 1 : 0;
+    if (state != InstanceState::kRunning) continue;
+    ++running;
+    if (json["running"].size() >= kRunningNamed) continue;
+    const AttemptId attempt = core_.current_attempt(instance);
+    const auto worker = workers_.find(core_.worker_of(instance));
+    json["running"].push_back(
+        {{"task", task.name},
+         {"item", pipeline_.item(instance)},
+         {"attempt", std::to_string(attempt.epoch()) + "." + std::to_string(attempt.number())},
+         {"host", worker == workers_.end() ? "" : worker->second.hello.host}});
+  }
+  json["tasks"].push_back({{"task", task.name},
+                           {"instances", task.instance_count},
+                           {"running", running},
+                           {"done", done},
+                           {"failed", failed},
+                           {"skipped", skipped}});
 }
 
 bool SchedulerRank::is_value(ObjectId object) const {

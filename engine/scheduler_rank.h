@@ -13,7 +13,10 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "engine/clock.h"
+#include "engine/key_parts.h"
 #include "engine/record_keeper.h"
 #include "engine/report.h"
 #include "engine/run_directory.h"
@@ -38,8 +41,9 @@ class SchedulerRank {
   SchedulerRank(SchedulerOptions options, const io::Pipeline& pipeline, io::Transport& transport,
                 RecordKeeper& keeper, Report& report);
 
-  // Feeds what the journal knows, then lets the core begin.
-  void begin(scheduler::Instant now, const std::vector<scheduler::event::Restored>& restored,
+  // Feeds what the journal knows and what is selected (engine/selection.h), then lets the core
+  // begin.
+  void begin(scheduler::Instant now, const std::vector<scheduler::Event>& opening,
              std::map<scheduler::ObjectId, std::string> durable_paths);
   void on_message(scheduler::Instant now, scheduler::WorkerId from, const io::Message& message);
   void on_mail(scheduler::Instant now, const Mail& mail);
@@ -72,6 +76,7 @@ class SchedulerRank {
   void attempt_ended(const scheduler::decision::AttemptEnded& ended);
   void instance_skipped(const scheduler::decision::InstanceSkipped& skipped);
   void worker_changed(const scheduler::decision::WorkerChanged& changed);
+  void stop_began(const scheduler::decision::StopBegan& began);
   void not_reproducible(const scheduler::decision::NotReproducible& found);
   void run_ended(scheduler::Instant now, scheduler::Outcome outcome);
   [[nodiscard]] std::vector<std::string> result_paths() const;
@@ -85,7 +90,8 @@ class SchedulerRank {
                                            scheduler::Destination destination) const;
   [[nodiscard]] std::string final_path(scheduler::ObjectId object,
                                        scheduler::Destination destination) const;
-  [[nodiscard]] std::string status_json() const;
+  void write_status();
+  void add_task_status(scheduler::TaskId id, nlohmann::ordered_json& json) const;
   [[nodiscard]] bool is_value(scheduler::ObjectId object) const;
 
   SchedulerOptions options_;
@@ -94,6 +100,7 @@ class SchedulerRank {
   RecordKeeper& keeper_;
   Report& report_;
   scheduler::Core core_;
+  KeyParts key_parts_;
   std::map<scheduler::WorkerId, WorkerFacts> workers_;
   std::map<std::string, scheduler::NodeId> nodes_;     // by node key
   std::map<scheduler::ObjectId, std::string> values_;  // texts of values that are known

@@ -142,6 +142,7 @@ class SimulatedRankZero {
   void perform(const decision::InstanceDone& d);
   void perform(const decision::AttemptEnded& d);
   void perform(const decision::InstanceSkipped&) {}
+  void perform(const decision::StopBegan&) {}
   void perform(const decision::WorkerChanged& d) {
     if (d.state == decision::WorkerState::kLost) give_up(d.worker);
   }
@@ -166,7 +167,15 @@ class SimulatedRankZero {
 };
 
 void SimulatedRankZero::begin() {
-  for (const event::Restored& fact : world_.directory.restored(world_.graph)) apply(fact);
+  for (event::Restored& fact : world_.directory.restored(world_.graph)) {
+    const auto& forced = world_.options.forced;
+    if (std::find(forced.begin(), forced.end(), fact.instance) != forced.end()) fact.key = {};
+    apply(fact);
+  }
+  if (!world_.options.selected.empty()) {
+    world_.referee.select(world_.options.selected);
+    apply(event::Selected{world_.options.selected});
+  }
   deliver(event::Begin{});
 }
 
@@ -272,8 +281,6 @@ void SimulatedRankZero::perform(const decision::StartAttempt& d) {
   const scheduler::TaskSpec& task = world_.graph.task(world_.graph.task_of(d.instance));
   message::Start start;
   start.decision = d;
-  start.request = world_.graph.requests()[d.request].resources;
-  start.timeout = task.timeout;
   start.grace = task.grace;
   for (const ObjectId object : world_.graph.objects_of(d.instance)) {
     io::AttemptOutput output;
@@ -432,7 +439,9 @@ void check_end(World& world, const SimulationResult& result) {
       world.referee.problem("worker " + std::to_string(worker->id().value) + " left with attempts");
     }
   }
-  if (result.outcome == Outcome::kAllDone) check_stores_are_empty(world);
+  // What left-out instances read is kept, and goes with the stores.
+  const bool all = world.options.selected.empty();
+  if (all && result.outcome == Outcome::kAllDone) check_stores_are_empty(world);
 }
 
 }  // namespace

@@ -33,6 +33,7 @@ struct WorkerPlan {
   // It stands still for a while: does and says nothing, then goes on as if nothing had been.
   scheduler::Instant stalls = scheduler::Instant::never();
   scheduler::Duration stall;
+  bool broken = false;  // whatever it starts fails at once
 };
 
 struct SimulationOptions {
@@ -41,7 +42,9 @@ struct SimulationOptions {
   ModelOptions model;
   scheduler::Duration latency_min = scheduler::microseconds(2);
   scheduler::Duration latency_max = scheduler::microseconds(200);
-  scheduler::CoreOptions core;  // its epoch is set from the run directory
+  scheduler::CoreOptions core;                // its epoch is set from the run directory
+  std::vector<bool> selected;                 // per instance: only these are to run; empty: all
+  std::vector<scheduler::InstanceId> forced;  // run again although they are done
   scheduler::Instant stop_at = scheduler::Instant::never();
   // Rank 0 dies, and with it the run, after so many events.
   uint64_t core_crash_after_events = 0;  // 0: never

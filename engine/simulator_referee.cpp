@@ -7,6 +7,7 @@ namespace sluice::engine {
 
 using scheduler::Amount;
 using scheduler::AttemptId;
+using scheduler::GateId;
 using scheduler::Graph;
 using scheduler::GroupId;
 using scheduler::Hash128;
@@ -89,6 +90,13 @@ void Referee::check_inputs(const scheduler::decision::StartAttempt& start) {
       }
     }
   }
+  for (const GateId gate : graph_.gates_before(start.instance)) {
+    for (const InstanceId predecessor : graph_.gate_predecessors(gate)) {
+      if (!progress_[predecessor.index()].sealed) {
+        problem(text(start.instance) + " starts before " + text(predecessor) + " was done");
+      }
+    }
+  }
 }
 
 void Referee::count_limits(InstanceId instance, int64_t sign) {
@@ -109,6 +117,9 @@ void Referee::attempt_started(const scheduler::decision::StartAttempt& start) {
   last_attempt_ = start.attempt;
   if (lost_.count(start.worker) > 0 || machines_.count(start.worker) == 0) {
     problem(text(start.attempt) + " is given to " + text(start.worker) + ", which is not there");
+  }
+  if (!selected_.empty() && !selected_[start.instance.index()]) {
+    problem(text(start.instance) + " is started although it is not selected");
   }
   if (progress.open_attempt.valid()) {
     problem(text(start.instance) + " is started as " + text(start.attempt) + " while " +

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "scheduler/decision.h"
@@ -24,6 +25,7 @@ class Referee {
   // Its attempts are over for the books, and its replicas are gone.
   void worker_lost(scheduler::WorkerId worker);
   void restored(const scheduler::event::Restored& fact);
+  void select(std::vector<bool> instances) { selected_ = std::move(instances); }
   void attempt_started(const scheduler::decision::StartAttempt& start);
   void attempt_over(scheduler::AttemptId attempt);
   void attempt_finished(scheduler::WorkerId worker, scheduler::AttemptId attempt);
@@ -86,6 +88,7 @@ class Referee {
 
   const scheduler::Graph& graph_;
   std::vector<Progress> progress_;
+  std::vector<bool> selected_;  // per instance; empty: all
   std::vector<scheduler::Amount> limits_used_;
   std::map<scheduler::AttemptId, OpenAttempt> open_;
   std::vector<std::set<scheduler::WorkerId>> replicas_;  // per object

@@ -25,6 +25,7 @@ namespace {
 constexpr Duration kFetchLatency = scheduler::microseconds(30);
 constexpr Duration kDeadPeerNoticed = scheduler::seconds(2);
 constexpr Duration kSignalTakes = scheduler::milliseconds(2);
+constexpr Duration kBrokenRuns = scheduler::milliseconds(50);
 
 AgentOptions agent_options(WorkerId id, const WorkerPlan& plan) {
   AgentOptions options;
@@ -157,7 +158,17 @@ void SimulatedWorker::received(const io::Message& given) {
     Attempt& attempt = attempts_[start->decision.attempt];
     attempt.start = *start;
     attempt.run = world_.model.run(world_.graph, start->decision.instance, start->decision.attempt);
-    input::Start in{start->decision, start->request, start->timeout, start->grace, {}, {}};
+    if (plan_.broken) {
+      attempt.run = {};
+      attempt.run.runs = kBrokenRuns;
+      attempt.run.exit_code = 1;
+    }
+    input::Start in{start->decision,
+                    start->decision.grant.resources,
+                    start->decision.grant.timeout,
+                    start->grace,
+                    {},
+                    {}};
     for (const io::AttemptOutput& output : start->spec.outputs) in.outputs.push_back(output.kind);
     if (!start->spec.outputs.empty()) in.first_object = start->spec.outputs.front().object;
     give(in);
@@ -271,7 +282,7 @@ void SimulatedWorker::perform(const effect::Launch& e) {
   Attempt& attempt = attempts_.at(id);
   attempt.running = true;
   attempt.started = world_.time.now();
-  world_.referee.launched(id_, id, attempt.start.request, e.cores);
+  world_.referee.launched(id_, id, attempt.start.decision.grant.resources, e.cores);
   if (attempt.run.hangs) return;
   after(attempt.run.runs, [this, id, code = attempt.run.exit_code, signal = attempt.run.signal] {
     exit_process(id, code, signal);
@@ -296,7 +307,7 @@ void SimulatedWorker::exit_process(AttemptId id, int32_t exit_code, int32_t sign
   world_.referee.process_gone(id_, id);
   scheduler::Usage usage;
   usage.wall = world_.time.now() - attempt.started;
-  usage.cpu = usage.wall * attempt.start.request.cpus;
+  usage.cpu = usage.wall * attempt.start.decision.grant.resources.cpus;
   give(input::Exited{id, exit_code, signal, usage, ""});
 }
 

@@ -93,6 +93,22 @@ std::string why_narrowed(int32_t machine, int32_t in_cpuset, int32_t usable, boo
   return text;
 }
 
+std::vector<NumaNode> numa_nodes(hwloc_topology_t topology) {
+  std::vector<NumaNode> out;
+  hwloc_obj_t object = nullptr;
+  while ((object = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, object)) != nullptr) {
+    NumaNode node;
+    node.index = static_cast<int32_t>(object->os_index);
+    node.memory_bytes = static_cast<int64_t>(object->attr->numanode.local_memory);
+    for (int pu = hwloc_bitmap_first(object->complete_cpuset); pu >= 0;
+         pu = hwloc_bitmap_next(object->complete_cpuset, pu)) {
+      node.pus.push_back(pu);
+    }
+    out.push_back(std::move(node));
+  }
+  return out;
+}
+
 int64_t total_memory_bytes(const fs::path& root) {
   std::ifstream file(root / "proc/meminfo");
   for (std::string name; file >> name;) {
@@ -144,6 +160,12 @@ NodeSources system_sources() {
   return sources;
 }
 
+std::string hwloc_version() {
+  const unsigned version = hwloc_get_api_version();
+  return std::to_string(version >> 16U) + "." + std::to_string((version >> 8U) & 0xFFU) + "." +
+         std::to_string(version & 0xFFU);
+}
+
 Expected<Node> read_node() { return read_node(system_sources()); }
 
 Expected<Node> read_node(const NodeSources& sources) {
@@ -160,8 +182,12 @@ Expected<Node> read_node(const NodeSources& sources) {
                  std::string("of the batch job have none in common; start it without taskset or ") +
                  "--cpu-bind"};
   }
+  node.memory_machine_bytes = total_memory_bytes(sources.root);
   node.memory_bytes =
-      std::min(total_memory_bytes(sources.root), io::cgroup_memory_limit_bytes(sources.root));
+      std::min(node.memory_machine_bytes, io::cgroup_memory_limit_bytes(sources.root));
+  node.cores_machine = std::max(hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE),
+                                static_cast<int>(node.cores.size()));
+  node.numa = numa_nodes(topology);
   node.pus_machine = weight(hwloc_topology_get_complete_cpuset(topology));
   int32_t usable = 0;
   for (const Core& core : node.cores) usable += static_cast<int32_t>(core.pus.size());

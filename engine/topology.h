@@ -17,13 +17,22 @@ namespace sluice::engine {
 struct Core {
   std::vector<int32_t> pus;  // OS indexes of its allowed hardware threads, ascending
 };
+struct NumaNode {
+  int32_t index = 0;  // of the OS
+  int64_t memory_bytes = 0;
+  std::vector<int32_t> pus;  // of the machine; usable or not, ascending
+};
 struct Node {
   std::string host;
   std::string node_key;  // equal for processes that share node memory: boot id, device and inode of
                          // /dev/shm
   std::vector<Core> cores;
   int64_t memory_bytes = 0;
-  int32_t pus_machine = 0;  // of the whole machine, for people
+  // For people: the whole machine, and what its parts are.
+  int64_t memory_machine_bytes = 0;
+  int32_t pus_machine = 0;
+  int32_t cores_machine = 0;
+  std::vector<NumaNode> numa;
   std::string narrowed;  // "" or why fewer cores are usable than the machine has, with the remedy
 };
 
@@ -36,7 +45,8 @@ struct NodeSources {
 };
 [[nodiscard]] NodeSources system_sources();
 [[nodiscard]] Expected<Node> read_node(const NodeSources& sources);
-[[nodiscard]] Expected<Node> read_node();  // of the system's sources
+[[nodiscard]] Expected<Node> read_node();   // of the system's sources
+[[nodiscard]] std::string hwloc_version();  // of the library in use: "2.9.0"
 
 // This rank's share of the node's cores when `local_count` ranks of this run are on it: contiguous
 // blocks, every core given once, the first ranks get one more when it is uneven, surplus ranks

@@ -9,13 +9,10 @@ namespace sluice::engine {
 
 struct Options;
 
-int check_pipeline(const Options& options);
-int plan_pipeline(const Options& options);
-int show_status(const Options& options);
-int show_logs(const Options& options);
-int show_why(const Options& options);
 int stop_run(const Options& options);
 int replay_run(const Options& options);
-[[nodiscard]] std::string version_text();
+int show_hardware(const Options& options);
+// Of sluice and of what it was built with; `mpi`: what the MPI library says of itself.
+[[nodiscard]] std::string version_text(const std::string& mpi);
 
 }  // namespace sluice::engine

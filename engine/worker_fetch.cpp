@@ -32,11 +32,14 @@ void WorkerFetch::begin(Instant now, ObjectId object, WorkerId source) {
   ask(object, transfer);  // one chunk: its answer tells the size
 }
 
-// Before the size is known one chunk is asked for, then as many as may be in flight.
+// Before the size is known one chunk is asked for, then as many as may be in flight. A directory's
+// files are asked for when all of its manifest is written.
 void WorkerFetch::ask(ObjectId object, Transfer& transfer) {
-  const auto more = [&transfer] {
+  const int64_t end = transfer.written_bytes < transfer.manifest_bytes ? transfer.manifest_bytes
+                                                                       : transfer.total_bytes;
+  const auto more = [&transfer, end] {
     if (transfer.total_bytes < 0) return transfer.in_flight == 0;
-    return transfer.asked_bytes < transfer.total_bytes && transfer.in_flight < kInFlight;
+    return transfer.asked_bytes < end && transfer.in_flight < kInFlight;
   };
   while (more()) {
     transport_.send(
@@ -50,14 +53,15 @@ void WorkerFetch::ask(ObjectId object, Transfer& transfer) {
 void WorkerFetch::on_request(WorkerId from, const io::message::FetchRequest& request) {
   io_.post([this, store = store_, from, request]() -> IoThread::Completion {
     SLUICE_FAULT_POINT("fetch.serve");
-    io::message::FetchChunk chunk{request.object, request.offset, -1, 0, {}};
+    io::message::FetchChunk chunk{request.object, request.offset, -1, 0, 0, {}};
     const int64_t length = std::min(request.length, kChunkBytes);
-    auto bytes =
-        store->read_piece(request.object, request.offset, length, chunk.total_bytes, chunk.mode);
+    io::ObjectForm form;
+    auto bytes = store->read_piece(request.object, request.offset, length, form);
     if (bytes) {
       chunk.data = std::move(*bytes);
-    } else {
-      chunk.total_bytes = -1;
+      chunk.total_bytes = form.total_bytes;
+      chunk.manifest_bytes = form.manifest_bytes;
+      chunk.mode = form.mode;
     }
     auto message = std::make_shared<io::Bytes>(io::encode(chunk));
     return
@@ -76,6 +80,7 @@ void WorkerFetch::on_chunk(Instant now, WorkerId from, io::message::FetchChunk c
   }
   const bool first = transfer.total_bytes < 0;
   transfer.total_bytes = chunk.total_bytes;
+  transfer.manifest_bytes = chunk.manifest_bytes;
   transfer.progress = now;
   const int64_t asked = std::min<int64_t>(kChunkBytes, transfer.total_bytes - chunk.offset);
   if (static_cast<int64_t>(chunk.data.size()) != asked) {
@@ -92,7 +97,10 @@ void WorkerFetch::write_chunk(ObjectId object, io::message::FetchChunk chunk, bo
   io_.post([this, store = store_, object, shared, first]() -> IoThread::Completion {
     SLUICE_FAULT_POINT("fetch.chunk");
     Status status = Done{};
-    if (first) status = store->begin_receive(object, shared->total_bytes, shared->mode);
+    if (first) {
+      status =
+          store->begin_receive(object, {shared->total_bytes, shared->manifest_bytes, shared->mode});
+    }
     if (status) status = store->write_piece(object, shared->offset, shared->data);
     if (!status) {
       return [this, object, error = status.error().message] { fail(object, error); };

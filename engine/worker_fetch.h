@@ -1,6 +1,7 @@
 // Moving objects between nodes: a fetch pulls an object from a peer in chunks, a few in flight at
 // once, so that memory in flight is bounded by the puller and control messages are never behind
-// bulk data; the serving side reads each chunk on its I/O thread. A source that makes no progress
+// bulk data; the serving side reads each chunk on its I/O thread. A directory comes as its manifest
+// and then its files, packed (io/tree_stream.h). A source that makes no progress
 // for kStalledAfter is given up.
 //
 // Control thread only; file access is posted to the I/O thread. Test:
@@ -45,9 +46,10 @@ class WorkerFetch {
  private:
   struct Transfer {
     scheduler::WorkerId source;
-    int64_t total_bytes = -1;   // unknown before the first chunk
-    int64_t asked_bytes = 0;    // requested so far
-    int64_t written_bytes = 0;  // safely in the store
+    int64_t total_bytes = -1;    // unknown before the first chunk
+    int64_t manifest_bytes = 0;  // of a directory: the first part of them
+    int64_t asked_bytes = 0;     // requested so far
+    int64_t written_bytes = 0;   // safely in the store
     int in_flight = 0;
     scheduler::Instant progress;
   };

@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
+#include <fstream>
 #include <utility>
 
+#include "engine/environment.h"
+#include "engine/memory_kills.h"
 #include "io/fault.h"
 #include "scheduler/overloaded.h"
 
@@ -34,15 +38,41 @@ scheduler::AgentOptions agent_options(const WorkerOptions& options, WorkerId sel
   return agent;
 }
 
-// Threaded libraries start as many threads as the node has cores unless told otherwise.
-std::vector<std::pair<std::string, std::string>> thread_variables(int32_t cpus) {
-  const std::string count = std::to_string(cpus);
-  std::vector<std::pair<std::string, std::string>> out;
-  for (const char* name : {"OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS",
-                           "BLIS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"}) {
-    out.emplace_back(name, count);
+constexpr size_t kShownLineBytesMax = 120;
+
+std::string nth_line(const std::string& text, size_t number) {
+  size_t begin = 0;
+  for (; number > 1 && begin < text.size(); --number) {
+    begin = std::min(text.find('\n', begin), text.size() - 1) + 1;
   }
-  return out;
+  const size_t first = std::min(text.find_first_not_of(" \t", begin), text.size());
+  std::string line = text.substr(first, std::min(text.find('\n', first), text.size()) - first);
+  if (line.size() <= kShownLineBytesMax) return line;
+  size_t end = kShownLineBytesMax;
+  while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xC0U) == 0x80U) --end;  // UTF-8
+  return line.substr(0, end) + "...";
+}
+
+// " at line 2 of its script: 'cp a b'", when bash could tell; and what the message means.
+std::string failure_note(const io::AttemptSpec& spec, const io::StagedAttempt& staged,
+                         const input::Exited& exited) {
+  std::string note;
+  if (exited.in_setup && exited.exit_code == 0 && exited.signal == 0) {
+    note = ", so its end was not reached and the command not started";
+  }
+  size_t line = 0;
+  if (!exited.in_setup && !staged.failed_line_path.empty() && exited.signal == 0 &&
+      std::ifstream(staged.failed_line_path) >> line) {
+    note = " at line " + std::to_string(line) + " of its script: '" + nth_line(spec.script, line) +
+           "'";
+  }
+  if (exited.stderr_tail.find("module: command not found") != std::string::npos) {
+    note +=
+        "; 'module' is a function of login shells: begin 'setup:' with the line that defines it "
+        "on this machine, such as 'source /etc/profile.d/modules.sh' or 'source "
+        "/etc/profile.d/lmod.sh'";
+  }
+  return note;
 }
 
 }  // namespace
@@ -135,7 +165,12 @@ void WorkerRank::welcome(const message::Welcome& welcome) {
 
 void WorkerRank::on_start(Instant now, message::Start start) {
   const AttemptId id = start.decision.attempt;
-  input::Start given{start.decision, start.request, start.timeout, start.grace, {}, {}};
+  input::Start given{start.decision,
+                     start.decision.grant.resources,
+                     start.decision.grant.timeout,
+                     start.grace,
+                     {},
+                     {}};
   for (const io::AttemptOutput& output : start.spec.outputs) {
     given.outputs.push_back(output.kind);
     if (!given.first_object.valid()) given.first_object = output.object;
@@ -277,13 +312,17 @@ void WorkerRank::stage(AttemptId id) {
 
 void WorkerRank::launch(const effect::Launch& given) {
   Attempt& attempt = *attempts_.at(given.attempt);
+  attempt.memory_kills_before = memory_kills();
   launch::Start start;
   start.attempt = given.attempt;
   start.argv = attempt.staged.argv;
   start.environment = thread_variables(attempt.start.spec.cpus);
   start.environment.insert(start.environment.end(), attempt.staged.environment.begin(),
                            attempt.staged.environment.end());
+  start.keep_environment = attempt.start.spec.keep_environment;
   start.working_directory = attempt.staged.working_directory;
+  start.stdin_path = attempt.staged.stdin_path;
+  start.stdout_path = attempt.staged.stdout_path;
   start.stream_directory = attempt.staged.stream_directory;
   for (const int32_t core : given.cores) {
     const Core& own = options_.cores[static_cast<size_t>(core)];
@@ -303,8 +342,20 @@ void WorkerRank::on_launcher(Instant now, const LaunchMessage& received) {
     feed(now, input::StartFailed{exited->attempt, exited->start_error});
     return;
   }
-  feed(now, input::Exited{exited->attempt, exited->exit_code, exited->signal, exited->usage,
-                          exited->err.tail});
+  input::Exited given{exited->attempt, exited->exit_code, exited->signal, exited->usage,
+                      exited->err.tail};
+  given.memory_ran_out = memory_kills() > found->second->memory_kills_before;
+  explain(*found->second, given);
+  feed(now, given);
+}
+
+// How far a failed attempt came, from what its shell left in its directory.
+void WorkerRank::explain(const Attempt& attempt, input::Exited& exited) {
+  std::error_code ignored;
+  const std::string& state = attempt.staged.setup_state_path;
+  exited.in_setup = !state.empty() && std::filesystem::file_size(state, ignored) > 0 && !ignored;
+  if (exited.exit_code == 0 && !exited.in_setup) return;
+  exited.note = failure_note(attempt.start.spec, attempt.staged, exited);
 }
 
 // -- outputs

@@ -62,6 +62,7 @@ class WorkerRank {
     io::message::Start start;
     io::StagedAttempt staged;
     launch::Exited exited;
+    int64_t memory_kills_before = 0;  // engine/memory_kills.h
     std::string outcome = "done";
     std::vector<io::CheckReply> checks;  // by output, as they arrive
     size_t checks_open = 0;
@@ -78,6 +79,7 @@ class WorkerRank {
   void fetch_durable(scheduler::ObjectId object);
   void stage(scheduler::AttemptId attempt);
   void launch(const scheduler::effect::Launch& launch);
+  static void explain(const Attempt& attempt, scheduler::input::Exited& exited);
   void check(scheduler::AttemptId attempt);
   void finish_check(scheduler::AttemptId attempt);
   void clean(scheduler::AttemptId attempt, bool failed);

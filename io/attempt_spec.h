@@ -4,6 +4,7 @@
 // tests/io/render_test.cpp
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -37,12 +38,17 @@ struct InputFile {
   std::string item;            // "grid=64,alpha=0.1": which producer instance, "" without foreach
   std::string value;           // kValue: the text
 };
+constexpr size_t kInputWordsBytesMax = 100'000;  // of ${{ in.x.paths }}: what fits beside the rest
+constexpr uint32_t kNoIndex = UINT32_MAX;        // of an input or output: none
+
 struct InputSpec {
   std::string name;
   scheduler::OutputKind kind = scheduler::OutputKind::kFile;
   bool is_list = false;  // from the key sets alone: a gather, even of one
   ValueType value_type = ValueType::kString;
-  std::vector<InputFile> files;  // exactly one unless is_list
+  std::vector<InputFile> files;   // exactly one unless is_list
+  std::string placed_as;          // as: its name at the top of the attempt directory; "": in in/
+  std::vector<std::string> keys;  // of a list: foreach keys of its items, in the item's order
 };
 struct AttemptOutput {
   std::string name;
@@ -61,7 +67,12 @@ struct AttemptSpec {
   std::vector<InputSpec> inputs;
   std::vector<AttemptOutput> outputs;
   std::string pipeline_folder;
-  int32_t cpus = 1;  // for OMP_NUM_THREADS and kin
+  int32_t cpus = 1;                           // for OMP_NUM_THREADS and kin
+  uint32_t stdin_input = kNoIndex;            // what programs read as standard input
+  uint32_t stdout_output = kNoIndex;          // what their standard output becomes
+  std::string setup;                          // bash before the command; "": none
+  bool in_pipeline_folder = false;            // programs start there, not in their own directory
+  std::vector<std::string> keep_environment;  // launcher variables that they see: names, PREFIX*
 };
 
 }  // namespace sluice::io

@@ -14,6 +14,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "io/manifest.h"
 #include "io/sources.h"
 #include "io/tier.h"
 
@@ -29,7 +30,7 @@ using nlohmann::json;
 constexpr size_t kValueBytesMax = size_t{64} << 10U;
 constexpr int kListDepthMax = 64;
 
-constexpr const char* kKindNames[] = {"file", "h5", "value"};
+constexpr const char* kKindNames[] = {"file", "h5", "value", "dir"};
 constexpr const char* kTypeNames[] = {"int", "float", "bool", "string", "list"};
 
 template <class Enum, size_t N>
@@ -213,19 +214,18 @@ Expected<std::string> read_value(const fs::path& path) {
 
 // -- files
 
-// The file as it is found: an Error unless it is a regular one.
-Expected<struct stat> look_at(const fs::path& path) {
+// The output as it is found: an Error unless it is of the kind that was declared.
+Expected<struct stat> look_at(const fs::path& path, OutputKind kind) {
   struct stat info {};
-  const std::string name = "'" + path.filename().string() + "'";
   if (::lstat(path.c_str(), &info) != 0) {
     if (errno != ENOENT) return system_error("look at", path, errno);
-    return Error{
-        "no file " + name + " in the directory; " + what_a_folder_holds(path.parent_path()),
-        ENOENT};
+    return Error{(kind == OutputKind::kDir ? "no directory '" : "no file '") +
+                     path.filename().string() + "' in the directory; " +
+                     what_a_folder_holds(path.parent_path()),
+                 ENOENT};
   }
-  if (!S_ISREG(info.st_mode)) {
-    return Error{name + " is " + kind_of_file(path) + "; expected a regular file"};
-  }
+  const bool right = kind == OutputKind::kDir ? S_ISDIR(info.st_mode) : S_ISREG(info.st_mode);
+  if (!right) return Error{wrong_kind_of_output(path, kind)};
   return info;
 }
 
@@ -240,11 +240,23 @@ Status fill_value(const CheckRequest& request, CheckReply& reply) {
   return Done{};
 }
 
-Status fill(const CheckRequest& request, CheckReply& reply) {
-  const Expected<struct stat> info = look_at(request.path);
+Status fill_directory(const CheckRequest& request, const std::function<void()>& progress,
+                      CheckReply& reply) {
+  const Expected<Manifest> manifest = scan_tree(request.path);
+  if (!manifest) return manifest.error();
+  const Expected<scheduler::Hash128> content = hash_tree(request.path, *manifest, progress);
+  if (!content) return content.error();
+  reply.bytes = manifest->bytes;
+  reply.content = *content;
+  return Done{};
+}
+
+Status fill(const CheckRequest& request, const std::function<void()>& progress, CheckReply& reply) {
+  const Expected<struct stat> info = look_at(request.path, request.kind);
   if (!info) return info.error();
-  reply.bytes = info->st_size;
   reply.mode = info->st_mode & 07777U;
+  if (request.kind == OutputKind::kDir) return fill_directory(request, progress, reply);
+  reply.bytes = info->st_size;
   if (request.kind == OutputKind::kValue) {
     const Status value = fill_value(request, reply);
     if (!value) return value;
@@ -273,6 +285,7 @@ std::string encode(const CheckReply& reply) {
   if (reply.crashed_signal != 0) {
     return dump({{"id", reply.id}, {"crashed", reply.crashed_signal}});
   }
+  if (reply.busy) return dump({{"id", reply.id}, {"busy", true}});
   if (!reply.ok) return dump({{"id", reply.id}, {"ok", false}, {"error", reply.error}});
   return dump({{"id", reply.id},
                {"ok", true},
@@ -306,6 +319,7 @@ Expected<CheckReply> decode_check_reply(std::string_view text) {
   CheckReply reply;
   if (!object.is_object() || !get(object, "id", reply.id)) return not_understood("reply", text);
   if (get(object, "crashed", reply.crashed_signal)) return reply;
+  if (get(object, "busy", reply.busy) && reply.busy) return reply;
   std::string content;
   if (!get(object, "ok", reply.ok)) return not_understood("reply", text);
   if (!reply.ok) {
@@ -323,13 +337,30 @@ Expected<CheckReply> decode_check_reply(std::string_view text) {
   return reply;
 }
 
-CheckReply check_plain(const CheckRequest& request) {
+CheckReply check_plain(const CheckRequest& request, const std::function<void()>& progress) {
   CheckReply reply;
   reply.id = request.id;
-  const Status filled = fill(request, reply);
+  const Status filled = fill(request, progress, reply);
   reply.ok = filled.ok();
   if (!filled) reply.error = filled.error().message;
   return reply;
+}
+
+std::string wrong_kind_of_output(const fs::path& path, OutputKind expected) {
+  const std::string name = path.filename().string();
+  std::error_code ignored;
+  const fs::file_type found = fs::symlink_status(path, ignored).type();
+  const std::string text = "'" + name + "' is " + kind_of_file(path) + "; expected ";
+  if (expected == OutputKind::kDir) {
+    return text + "a directory: " +
+           (found == fs::file_type::regular
+                ? "if a file is meant, declare the output as {file: " + name + "}"
+                : "make one there and write into it");
+  }
+  return text + "a regular file: " +
+         (found == fs::file_type::directory
+              ? "if a directory is meant, declare the output as {dir: " + name + "}"
+              : "write or copy the bytes there");
 }
 
 Expected<std::string> check_value_text(std::string_view text, ValueType type) {

@@ -83,6 +83,10 @@ Status CheckerClient::take(Instant now, const CheckReply& reply, std::vector<Che
   if (!in_flight_) return Done{};
   const bool crashed = reply.id == 0;
   if (!crashed && reply.id != waiting_.front().id) return Done{};  // stale
+  if (reply.busy) {
+    if (!overdue_) deadline_ = std::max(deadline_, now + limit_);
+    return Done{};
+  }
   if (crashed && reply.crashed_signal == SIGKILL && !overdue_ && !asked_twice_) {
     asked_twice_ = true;
     return send_next(now);

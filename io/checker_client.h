@@ -4,7 +4,8 @@
 // A helper that hangs is found by its deadline: expired() says so once for a request, the driver
 // has the launcher kill the helper, and the launcher's crashed message then becomes the request's
 // failed reply. A helper that was killed by someone else (out of memory, most likely because of a
-// neighbour) is asked once more. Replies to requests that are not in flight are ignored.
+// neighbour) is asked once more. A helper that says that it is busy gets more time. Replies to
+// requests that are not in flight are ignored.
 //
 // Owner: the control thread. The descriptor is borrowed. Test: tests/io/checker_client_test.cpp
 #pragma once

@@ -18,7 +18,7 @@ template <>
 inline constexpr uint64_t kEnumLast<scheduler::Cause> = scheduler::kCauseCount - 1;
 template <>
 inline constexpr uint64_t kEnumLast<scheduler::OutputKind> =
-    static_cast<uint64_t>(scheduler::OutputKind::kValue);
+    static_cast<uint64_t>(scheduler::OutputKind::kDir);
 
 template <>
 inline constexpr auto kMembers<scheduler::Resources> =
@@ -50,8 +50,16 @@ template <>
 inline constexpr auto kMembers<scheduler::OutputSpec> = std::tuple{
     &scheduler::OutputSpec::name, &scheduler::OutputSpec::kind, &scheduler::OutputSpec::result};
 template <>
+inline constexpr auto kMembers<scheduler::RetryChange> =
+    std::tuple{&scheduler::RetryChange::delay, &scheduler::RetryChange::memory_factor,
+               &scheduler::RetryChange::timeout_factor};
+template <>
 inline constexpr auto kMembers<scheduler::RetryPolicy> =
-    std::tuple{&scheduler::RetryPolicy::max, &scheduler::RetryPolicy::exit_codes};
+    std::tuple{&scheduler::RetryPolicy::max, &scheduler::RetryPolicy::change,
+               &scheduler::RetryPolicy::exit_codes};
+template <>
+inline constexpr auto kMembers<scheduler::Grant> =
+    std::tuple{&scheduler::Grant::resources, &scheduler::Grant::timeout};
 template <>
 inline constexpr auto kMembers<scheduler::TaskSpec> =
     std::tuple{&scheduler::TaskSpec::name,           &scheduler::TaskSpec::request,
@@ -61,9 +69,13 @@ inline constexpr auto kMembers<scheduler::TaskSpec> =
                &scheduler::TaskSpec::outputs,        &scheduler::TaskSpec::first_instance,
                &scheduler::TaskSpec::instance_count, &scheduler::TaskSpec::first_object};
 template <>
-inline constexpr auto kMembers<scheduler::CoreOptions> = std::tuple{
-    &scheduler::CoreOptions::epoch, &scheduler::CoreOptions::silent_after,
-    &scheduler::CoreOptions::lost_after, &scheduler::CoreOptions::failures_without_success_max,
-    &scheduler::CoreOptions::dispatch_ahead};
+inline constexpr auto kMembers<scheduler::CoreOptions> =
+    std::tuple{&scheduler::CoreOptions::epoch,
+               &scheduler::CoreOptions::silent_after,
+               &scheduler::CoreOptions::lost_after,
+               &scheduler::CoreOptions::failures_without_success_max,
+               &scheduler::CoreOptions::quick_failures_max,
+               &scheduler::CoreOptions::failures_max,
+               &scheduler::CoreOptions::dispatch_ahead};
 
 }  // namespace sluice::io

@@ -49,6 +49,19 @@ Shown show(const std::string& line, size_t column) {
   return shown;
 }
 
+// What a user typed may hold control characters, which a terminal would obey.
+std::string visible(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\t') {
+      out += "→";
+    } else {
+      out += c != '\n' && std::iscntrl(static_cast<unsigned char>(c)) != 0 ? '?' : c;
+    }
+  }
+  return out;
+}
+
 auto sort_key(const Diagnostic& d) {
   return std::tie(d.mark.line, d.mark.column, d.level, d.text, d.hint);
 }
@@ -96,11 +109,27 @@ void Diagnostics::set_source(std::string file, const std::string& source) {
 }
 
 void Diagnostics::error(Mark mark, std::string text, std::string hint) {
-  all_.push_back({Diagnostic::Level::kError, mark, std::move(text), std::move(hint)});
+  add({Diagnostic::Level::kError, mark, std::move(text), std::move(hint)});
 }
 
 void Diagnostics::warning(Mark mark, std::string text, std::string hint) {
-  all_.push_back({Diagnostic::Level::kWarning, mark, std::move(text), std::move(hint)});
+  add({Diagnostic::Level::kWarning, mark, std::move(text), std::move(hint)});
+}
+
+void Diagnostics::report_once(Mark begin, Mark end) {
+  once_begin_ = begin;
+  once_end_ = end;
+}
+
+void Diagnostics::add(Diagnostic found) {
+  const auto place = [](Mark mark) { return std::pair(mark.line, mark.column); };
+  const bool once = place(found.mark) >= place(once_begin_) && place(found.mark) < place(once_end_);
+  if (once && std::any_of(all_.begin(), all_.end(), [&](const Diagnostic& d) {
+        return place(d.mark) == place(found.mark);
+      })) {
+    return;
+  }
+  all_.push_back(std::move(found));
 }
 
 size_t Diagnostics::errors() const {
@@ -109,30 +138,33 @@ size_t Diagnostics::errors() const {
   }));
 }
 
-void Diagnostics::print(std::ostream& out) const {
-  std::vector<Diagnostic> sorted = all_;
-  std::sort(sorted.begin(), sorted.end(),
+std::vector<Diagnostic> Diagnostics::sorted() const {
+  std::vector<Diagnostic> findings = all_;
+  std::sort(findings.begin(), findings.end(),
             [](const Diagnostic& a, const Diagnostic& b) { return sort_key(a) < sort_key(b); });
-  sorted.erase(std::unique(sorted.begin(), sorted.end(),
-                           [](const Diagnostic& a, const Diagnostic& b) {
-                             return sort_key(a) == sort_key(b);
-                           }),
-               sorted.end());
+  const auto same = [](const Diagnostic& a, const Diagnostic& b) {
+    return sort_key(a) == sort_key(b);
+  };
+  findings.erase(std::unique(findings.begin(), findings.end(), same), findings.end());
+  return findings;
+}
+
+void Diagnostics::print(std::ostream& out) const {
   size_t error_count = 0;
-  for (const Diagnostic& d : sorted) {
+  for (const Diagnostic& d : sorted()) {
     const bool is_error = d.level == Diagnostic::Level::kError;
     error_count += is_error ? 1 : 0;
     out << file_;
     if (d.mark.line > 0) {
       out << ':' << d.mark.line << ':' << d.mark.column;
     }
-    out << ": " << (is_error ? "error: " : "warning: ") << d.text << '\n';
+    out << ": " << (is_error ? "error: " : "warning: ") << visible(d.text) << '\n';
     if (d.mark.line > 0 && d.mark.line <= lines_.size()) {
       const Shown shown = show(lines_[d.mark.line - 1], d.mark.column);
       out << "  " << shown.line << "\n  " << std::string(shown.caret, ' ') << "^\n";
     }
     if (!d.hint.empty()) {
-      out << "hint: " << d.hint << '\n';
+      out << "hint: " << visible(d.hint) << '\n';
     }
   }
   if (error_count > 0) {

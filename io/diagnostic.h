@@ -31,13 +31,23 @@ class Diagnostics {
   void set_source(std::string file, const std::string& source);
   void error(Mark mark, std::string text, std::string hint = "");
   void warning(Mark mark, std::string text, std::string hint = "");
+  // From here on only the first finding at each place from `begin` to before `end` counts: what
+  // stands there is read several times.
+  void report_once(Mark begin, Mark end);
   [[nodiscard]] size_t errors() const;
   [[nodiscard]] std::span<const Diagnostic> all() const { return all_; }
-  // Sorted by place, duplicates removed. Tabs in the source line are shown as `→`.
+  [[nodiscard]] const std::string& file() const { return file_; }
+  // By place, duplicates removed: what print() shows.
+  [[nodiscard]] std::vector<Diagnostic> sorted() const;
+  // Tabs in the source line are shown as `→`.
   void print(std::ostream& out) const;
 
  private:
+  void add(Diagnostic found);
+
   std::string file_;
+  Mark once_begin_;
+  Mark once_end_;
   std::vector<std::string> lines_;
   std::vector<Diagnostic> all_;
 };

@@ -105,6 +105,11 @@ class ExpressionEvaluator {
     int64_t integer = 0;
     double real = 0;
     [[nodiscard]] double as_real() const { return is_int ? static_cast<double>(integer) : real; }
+    // Every int64 and every double: comparison loses no digit.
+    [[nodiscard]] long double exact() const {
+      static_assert(std::numeric_limits<long double>::digits >= 64);
+      return is_int ? static_cast<long double>(integer) : static_cast<long double>(real);
+    }
   };
 
   void fail(size_t offset, std::string text, std::string hint = "") {
@@ -230,8 +235,7 @@ class ExpressionEvaluator {
     const auto x = as_number(a);
     const auto y = as_number(b);
     if (x && y) {
-      return Value::of_bool(x->is_int && y->is_int ? holds(node.op, x->integer, y->integer)
-                                                   : holds(node.op, x->as_real(), y->as_real()));
+      return Value::of_bool(holds(node.op, x->exact(), y->exact()));
     }
     const auto textual = [](const Value& v) {
       return v.kind == Kind::kText || v.kind == Kind::kString;
@@ -317,12 +321,17 @@ class ExpressionEvaluator {
       case Op::kDivide:
         return a / b;
       case Op::kDivideDown:
-        return std::floor(a / b);
-      default: {
-        const double rest = std::fmod(a, b);
-        return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
-      }
+        // Not floor(a / b), which is rounded: 0.1 goes 9 times into 1, and `%` leaves a rest.
+        return std::round((a - remainder(a, b)) / b);
+      default:
+        return remainder(a, b);
     }
+  }
+
+  // With the sign of b.
+  static double remainder(double a, double b) {
+    const double rest = std::fmod(a, b);
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
   }
 
   Value whole(const Node& node, int64_t a, int64_t b) {
@@ -369,12 +378,9 @@ class ExpressionEvaluator {
     Number best_number;
     const auto offer = [&](uint32_t child, Value value) {
       const Number found = number(child, value, node.op == Op::kMin ? "min" : "max");
-      const bool both_int = found.is_int && best_number.is_int;
-      const bool less =
-          both_int ? found.integer < best_number.integer : found.as_real() < best_number.as_real();
-      const bool more =
-          both_int ? found.integer > best_number.integer : found.as_real() > best_number.as_real();
-      if (!best || (node.op == Op::kMin ? less : more)) {
+      const bool better = node.op == Op::kMin ? found.exact() < best_number.exact()
+                                              : found.exact() > best_number.exact();
+      if (!best || better) {
         best = std::move(value);
         best_number = found;
       }

@@ -116,7 +116,10 @@ class Scanner {
       throw ExpressionError{at_, "there is no operator '" + found + "'",
                             c == '=' ? "to compare write '=='" : "write 'not' or '!='"};
     }
-    throw ExpressionError{at_, "unexpected character '" + found + "' in an expression", ""};
+    throw ExpressionError{at_, "unexpected character '" + found + "' in an expression",
+                          c == '{'   ? "an expression has two braces: ${{ name }}"
+                          : c == '[' ? "a list is a param or an input; its items have no numbers"
+                                     : ""};
   }
 
   std::string_view text_;
@@ -133,7 +136,8 @@ class ExpressionParser {
     expression_.root_ = parse_or();
     if (token_.kind != Token::Kind::kEnd) {
       throw ExpressionError{token_.offset,
-                            "expected an operator or the end, found " + shown(token_), ""};
+                            "expected an operator or the end, found " + shown(token_),
+                            "the operators are + - * / // % == != < <= > >= and or not"};
     }
     return std::move(expression_);
   }

@@ -128,12 +128,18 @@ class RealFiles final : public Files {
     std::error_code code;
     if (to.has_parent_path()) std::filesystem::create_directories(to.parent_path(), code);
     if (code) return system_error("make the folder of", to, code.value());
-    return move_into_place(from, to);
+    const Status moved = move_into_place(from, to);
+    if (moved || !is_in_the_way(moved.error().code)) return moved;
+    const path old = from.string() + ".old";
+    if (::rename(to.c_str(), old.c_str()) != 0) return moved;
+    const Status replaced = move_into_place(from, to);
+    return replaced ? remove_directory(old) : replaced;
   }
 
   Status remove(const path& file) override {
-    if (::unlink(file.c_str()) != 0 && errno != ENOENT) return system_error("remove", file, errno);
-    return Done{};
+    if (::unlink(file.c_str()) == 0 || errno == ENOENT) return Done{};
+    if (errno != EISDIR) return system_error("remove", file, errno);
+    return remove_directory(file);
   }
 
   Status link(const path& from, const path& to) override {
@@ -173,6 +179,17 @@ class RealFiles final : public Files {
       return system_error("write", temporary, errno);
     }
     return Done{};
+  }
+
+  static Status remove_directory(const path& folder) {
+    std::error_code code;
+    std::filesystem::remove_all(folder, code);
+    return code ? Status(system_error("remove", folder, code.value())) : Status(Done{});
+  }
+
+  // rename(2) only replaces like by like, and of directories only empty ones.
+  static bool is_in_the_way(int code) {
+    return code == ENOTEMPTY || code == EEXIST || code == ENOTDIR || code == EISDIR;
   }
 
   static Status move_into_place(const path& from, const path& to) {

@@ -33,9 +33,12 @@ class Files {
   virtual Expected<std::string> read(const std::filesystem::path& path) = 0;
   // Temporary name, fsync, rename, fsync of the folder.
   virtual Status replace(const std::filesystem::path& path, std::string_view content) = 0;
-  // rename(2) and fsync of the target's folder; makes the target's folders.
+  // rename(2) and fsync of the target's folder; makes the target's folders. A directory takes the
+  // place of what is there, and a file that of a directory, only after that was moved away (to
+  // '<from>.old', and removed in the end): for a moment there is nothing.
   virtual Status rename(const std::filesystem::path& from, const std::filesystem::path& to) = 0;
-  virtual Status remove(const std::filesystem::path& path) = 0;  // no error if absent
+  // A file, or a directory with all that is in it. No error if absent.
+  virtual Status remove(const std::filesystem::path& path) = 0;
   // link(2): a second name for a file. EEXIST if the target is there: of several, one wins.
   virtual Status link(const std::filesystem::path& from, const std::filesystem::path& to) = 0;
   // Size of a regular file; ENOENT if absent, EINVAL if it is something else.

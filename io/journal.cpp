@@ -173,9 +173,24 @@ std::string line_of(const record::Run& r) {
       .text("host", r.host)
       .number("time", r.unix_time_ms)
       .number("instances", r.instances)
+      .flag("fresh", r.fresh)
       .open("params");
   for (const auto& [name, value] : r.params) {
     line.element().text("name", name).text("value", value).end();
+  }
+  line.close().text("spec", r.spec).text("command", r.command).open("tasks");
+  for (const record::RunTask& task : r.tasks) {
+    line.element()
+        .text("name", task.name)
+        .number("instances", task.instances)
+        .number("cpus", task.cpus)
+        .number("memory", task.memory_bytes)
+        .number("timeout_ms", task.timeout_ms)
+        .end();
+  }
+  line.close().open("versions");
+  for (const auto& [name, version] : r.versions) {
+    line.element().text("name", name).text("version", version).end();
   }
   return line.close().finish();
 }
@@ -187,7 +202,15 @@ std::string line_of(const record::Worker& r) {
       .text("host", r.host)
       .number("cpus", r.resources.cpus)
       .number("memory", r.resources.memory_bytes)
+      .number("time", r.unix_time_ms)
       .finish();
+}
+
+std::string line_of(const record::KeyParts& r) {
+  Line line("parts");
+  line.text("task", r.task).open("names");
+  for (const std::string& name : r.names) line.element().text("name", name).end();
+  return line.close().finish();
 }
 
 std::string line_of(const record::DoneRecord& r) {
@@ -200,6 +223,7 @@ std::string line_of(const record::DoneRecord& r) {
       .number("worker", r.worker)
       .number("time", r.unix_time_ms)
       .usage(r.usage)
+      .text("parts", r.parts)
       .open("out");
   for (const record::Output& output : r.outputs) {
     line.element()
@@ -257,10 +281,18 @@ std::string line_of(const record::Removed& r) {
       .finish();
 }
 
+std::string line_of(const record::Gone& r) {
+  return Line("gone").text("task", r.task).text("item", r.item).finish();
+}
+
 std::string line_of(const record::Sync&) { return Line("sync").finish(); }
 
 std::string line_of(const record::End& r) {
-  return Line("end").text("outcome", r.outcome).number("exit_code", r.exit_code).finish();
+  return Line("end")
+      .text("outcome", r.outcome)
+      .number("exit_code", r.exit_code)
+      .number("time", r.unix_time_ms)
+      .finish();
 }
 
 std::string line_of(const record::Unknown& r) { return Line(r.kind.c_str()).finish(); }

@@ -3,15 +3,18 @@
 // digits, of the line's bytes before `,"sum"`. Version 1. "t" is the record's kind:
 //
 //   run      version uuid epoch previous_epoch previous_length spec_hash host time instances params
-//   worker   worker state host cpus memory
-//   done     task item attempt key worker time wall_ns cpu_ns memory_peak
+//            spec command tasks: [{name instances cpus memory timeout_ms}] versions fresh
+//   worker   worker state host cpus memory time
+//   parts    task names: [{name}]        (what the keys of that task are made of, in this segment)
+//   done     task item attempt key worker time wall_ns cpu_ns memory_peak parts
 //            out: [{name content bytes} | {name content bytes value}]
 //   durable  task item output path temporary content bytes    (before the file's rename)
 //   attempt  task item attempt cause exit_code signal detail stderr final worker time wall_ns ...
 //   skipped  task item because
 //   removed  task item output
+//   gone     task item       (recorded as done before, not in the spec of this submission)
 //   sync     (what is above it is on the disk)
-//   end      outcome exit_code
+//   end      outcome exit_code time
 //
 // Hashes are 32 hex digits, attempts "<epoch>.<number>", times milliseconds since 1970. Members
 // that are zero, empty or false may be absent. A text that is not UTF-8 is written as hex digits
@@ -49,6 +52,13 @@ namespace sluice::io {
 
 namespace record {
 
+struct RunTask {  // what was asked for: queries about a run do not read the spec
+  std::string name;
+  size_t instances = 0;
+  int32_t cpus = 0;
+  int64_t memory_bytes = 0;
+  int64_t timeout_ms = 0;
+};
 struct Run {
   int version = 1;
   std::string run_uuid;
@@ -60,12 +70,18 @@ struct Run {
   uint64_t previous_length = 0;  // bytes of it that count
   size_t instances = 0;
   std::vector<std::pair<std::string, std::string>> params;
+  std::string spec = {};     // absolute path of the pipeline's file
+  std::string command = {};  // that continues this run, from any folder
+  std::vector<RunTask> tasks = {};
+  std::vector<std::pair<std::string, std::string>> versions = {};  // of sluice and its libraries
+  bool fresh = false;  // `run --fresh`: what earlier segments know of instances counts no more
 };
 struct Worker {
   uint32_t worker = 0;
   std::string state;  // joined, lost, silent, alive
   std::string host;
   scheduler::Resources resources;
+  int64_t unix_time_ms = 0;
 };
 struct Output {
   std::string name;
@@ -83,6 +99,11 @@ struct DoneRecord {
   uint32_t worker = 0;
   int64_t unix_time_ms = 0;
   scheduler::Hash128 static_key;  // the part of key that inputs do not change: `why` compares it
+  std::string parts = {};         // six hex digits for each name of the task's KeyParts record
+};
+struct KeyParts {
+  std::string task;
+  std::vector<std::string> names;
 };
 struct Durable {  // written before the rename
   std::string task, item, output;
@@ -108,10 +129,14 @@ struct Skipped {
 struct Removed {  // a saved intermediate was deleted
   std::string task, item, output;
 };
+struct Gone {
+  std::string task, item;
+};
 struct Sync {};
 struct End {
   std::string outcome;  // done, failed, stopped, stuck, disk
   int exit_code = 0;
+  int64_t unix_time_ms = 0;
 };
 struct Unknown {  // a kind that a later version wrote: readers go on
   std::string kind;
@@ -119,9 +144,9 @@ struct Unknown {  // a kind that a later version wrote: readers go on
 
 }  // namespace record
 
-using Record =
-    std::variant<record::Run, record::Worker, record::DoneRecord, record::Durable, record::Attempt,
-                 record::Skipped, record::Removed, record::Sync, record::End, record::Unknown>;
+using Record = std::variant<record::Run, record::Worker, record::KeyParts, record::DoneRecord,
+                            record::Durable, record::Attempt, record::Skipped, record::Removed,
+                            record::Gone, record::Sync, record::End, record::Unknown>;
 
 [[nodiscard]] std::string encode_record(const Record& record);  // one line, with newline and sum
 [[nodiscard]] Expected<Record> decode_record(std::string_view line);
@@ -159,14 +184,16 @@ struct JournalState {
     std::set<std::string> unsynced;  // outputs whose durable record no sync record came after
     std::optional<record::Attempt> last_failure;  // after the last done
     std::string skipped_because;
+    std::optional<size_t> part_names;  // which of `key_parts` says what done->parts are
   };
   std::string run_uuid;
   uint32_t epoch = 0;  // of the newest segment; 0: no journal
   record::Run last_run;
   std::optional<record::End> end;  // of the newest segment
   std::map<std::pair<std::string, std::string>, InstanceFacts> instances;
-  std::vector<record::Worker> workers;    // of the newest segment, last state each
-  std::vector<record::Attempt> attempts;  // failures of the newest segment, in order
+  std::vector<record::KeyParts> key_parts;  // of all segments, in order
+  std::vector<record::Worker> workers;      // of the newest segment, last state each
+  std::vector<record::Attempt> attempts;    // failures of the newest segment, in order
   int64_t first_time_ms = 0, last_time_ms = 0;
   uint64_t newest_length = 0;         // bytes of the newest segment that were good
   std::vector<std::string> messages;  // what was cut and why

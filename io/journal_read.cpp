@@ -1,15 +1,12 @@
 // Reading the journal: one record from its line, one segment, and the chain of segments.
 
-#include <xxhash.h>
-
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "io/journal.h"
+#include "io/journal_scan.h"
 #include "io/sources.h"
 
 namespace sluice::io {
@@ -18,36 +15,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kVersion = 1;
-constexpr std::string_view kSumMember = ",\"sum\":\"";
-constexpr size_t kSumDigits = 16;
-constexpr size_t kSumBytes = kSumMember.size() + kSumDigits + 2;  // with "}
-
 template <class T>
 bool parse_number(std::string_view text, T& number, int base = 10) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
   return error == std::errc{} && end == text.data() + text.size();
-}
-
-std::string hex64(uint64_t v) {
-  std::array<char, kSumDigits> digits{};
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), v, 16).ptr;
-  const auto length = static_cast<size_t>(end - digits.data());
-  return std::string(kSumDigits - length, '0') + std::string(digits.data(), length);
-}
-
-// Whether the line (without its newline) is whole: its last member is the sum of what is before it.
-Status check_sum(std::string_view line) {
-  if (line.size() < kSumBytes || !line.ends_with("\"}") ||
-      line.substr(line.size() - kSumBytes, kSumMember.size()) != kSumMember) {
-    return Error{"it does not end with its sum"};
-  }
-  const std::string_view digits = line.substr(line.size() - 2 - kSumDigits, kSumDigits);
-  const uint64_t expected = XXH3_64bits(line.data(), line.size() - kSumBytes);
-  uint64_t found = 0;
-  if (!parse_number(digits, found, 16)) return Error{"its sum is not 16 hex digits"};
-  if (found == expected) return Done{};
-  return Error{"its sum is " + std::string(digits) + ", expected " + hex64(expected)};
 }
 
 // Members of a JSON object; absent ones and ones of another type read as zero or empty, since a
@@ -139,8 +110,24 @@ record::Run read_run(const Members& m) {
   r.previous_epoch = m.number<uint32_t>("previous_epoch");
   r.previous_length = m.number<uint64_t>("previous_length");
   r.instances = m.number<size_t>("instances");
+  r.fresh = m.flag("fresh");
   m.each("params",
          [&](const Members& p) { r.params.emplace_back(p.text("name"), p.text("value")); });
+  r.spec = m.text("spec");
+  r.command = m.text("command");
+  m.each("tasks", [&](const Members& t) {
+    r.tasks.push_back({t.text("name"), t.number<size_t>("instances"), t.number<int32_t>("cpus"),
+                       t.number<int64_t>("memory"), t.number<int64_t>("timeout_ms")});
+  });
+  m.each("versions",
+         [&](const Members& v) { r.versions.emplace_back(v.text("name"), v.text("version")); });
+  return r;
+}
+
+record::KeyParts read_key_parts(const Members& m) {
+  record::KeyParts r;
+  r.task = m.text("task");
+  m.each("names", [&](const Members& n) { r.names.push_back(n.text("name")); });
   return r;
 }
 
@@ -154,6 +141,7 @@ record::DoneRecord read_done(const Members& m) {
   r.usage = m.usage();
   r.worker = m.number<uint32_t>("worker");
   r.unix_time_ms = m.number<int64_t>("time");
+  r.parts = m.text("parts");
   m.each("out", [&](const Members& o) {
     r.outputs.push_back({o.text("name"), o.hash("content"), o.number<int64_t>("bytes"),
                          o.has("value") || o.has("value_hex"), o.text("value")});
@@ -187,26 +175,29 @@ Record read_record(const Members& m) {
   const std::string kind = m.text("t");
   if (kind == "done") return read_done(m);
   if (kind == "durable") return read_durable(m);
+  if (kind == "parts") return read_key_parts(m);
   if (kind == "sync") return record::Sync{};
   if (kind == "attempt") return read_attempt(m);
   if (kind == "skipped") return record::Skipped{m.text("task"), m.text("item"), m.text("because")};
   if (kind == "removed") return record::Removed{m.text("task"), m.text("item"), m.text("output")};
   if (kind == "run") return read_run(m);
-  if (kind == "end") return record::End{m.text("outcome"), m.number<int>("exit_code")};
+  if (kind == "gone") return record::Gone{m.text("task"), m.text("item")};
+  if (kind == "end") {
+    return record::End{m.text("outcome"), m.number<int>("exit_code"), m.number<int64_t>("time")};
+  }
   if (kind == "worker") {
     return record::Worker{m.number<uint32_t>("worker"),
                           m.text("state"),
                           m.text("host"),
-                          {m.number<int32_t>("cpus"), m.number<int64_t>("memory")}};
+                          {m.number<int32_t>("cpus"), m.number<int64_t>("memory")},
+                          m.number<int64_t>("time")};
   }
   return record::Unknown{kind};
 }
 
 struct Segment {
-  uint32_t epoch = 0;
-  std::string name;
+  SegmentHead head;
   std::string content;
-  std::optional<record::Run> run;  // its first record, if it could be read
 };
 
 size_t line_end(std::string_view content, size_t begin) {
@@ -220,40 +211,21 @@ Expected<Record> read_line(std::string_view content, size_t begin, size_t end) {
   return decode_record(content.substr(begin, end - begin));
 }
 
-std::optional<record::Run> first_run(const std::string& content) {
-  auto first = read_line(content, 0, line_end(content, 0));
-  if (!first.ok() || !std::holds_alternative<record::Run>(*first)) return {};
-  return std::get<record::Run>(std::move(*first));
-}
-
-uint32_t epoch_of(std::string_view name) {
-  constexpr std::string_view kPrefix = "journal.";
-  constexpr std::string_view kSuffix = ".jsonl";
-  uint32_t epoch = 0;
-  if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix) ||
-      name.size() <= kPrefix.size() + kSuffix.size()) {
-    return 0;
-  }
-  name.remove_prefix(kPrefix.size());
-  name.remove_suffix(kSuffix.size());
-  return parse_number(name, epoch) ? epoch : 0;
-}
-
 // All segments, oldest first.
 Expected<std::vector<Segment>> load_segments(Files& files, const std::filesystem::path& folder) {
   const auto names = files.list(folder);
   if (!names) return names.error();
   std::vector<Segment> segments;
   for (const std::string& name : *names) {
-    const uint32_t epoch = epoch_of(name);
+    const uint32_t epoch = segment_epoch(name);
     if (epoch == 0) continue;
     auto content = files.read(folder / name);
     if (!content) return content.error();
-    segments.push_back({epoch, name, std::move(*content), {}});
-    segments.back().run = first_run(segments.back().content);
+    segments.push_back(
+        {{epoch, name, content->size(), first_run_record(*content)}, std::move(*content)});
   }
   std::sort(segments.begin(), segments.end(),
-            [](const Segment& a, const Segment& b) { return a.epoch < b.epoch; });
+            [](const Segment& a, const Segment& b) { return a.head.epoch < b.head.epoch; });
   return segments;
 }
 
@@ -264,6 +236,7 @@ class Merge {
 
   void begin_segment() {
     pending_.clear();
+    part_names_.clear();
     state_.workers.clear();
     state_.attempts.clear();
     state_.end.reset();
@@ -284,6 +257,7 @@ class Merge {
   void take(record::Run&& r) {
     seen(r.unix_time_ms);
     state_.run_uuid = r.run_uuid;
+    if (r.fresh) state_.instances.clear();
     state_.last_run = std::move(r);
   }
   void take(record::Worker&& r) {
@@ -295,6 +269,10 @@ class Merge {
     }
     state_.workers.push_back(std::move(r));
   }
+  void take(record::KeyParts&& r) {
+    part_names_[r.task] = state_.key_parts.size();
+    state_.key_parts.push_back(std::move(r));
+  }
   void take(record::DoneRecord&& r) {
     seen(r.unix_time_ms);
     JournalState::InstanceFacts& f = facts(r.task, r.item);
@@ -304,6 +282,8 @@ class Merge {
       f.durable.erase(durable);
       f.unsynced.erase(output.name);
     }
+    const auto names = part_names_.find(r.task);
+    f.part_names = names == part_names_.end() ? std::nullopt : std::optional(names->second);
     f.last_failure.reset();
     f.skipped_because.clear();
     f.done = std::move(r);
@@ -328,6 +308,7 @@ class Merge {
     f.durable.erase(r.output);
     f.unsynced.erase(r.output);
   }
+  void take(record::Gone&&) {}
   void take(record::Sync&&) {
     for (JournalState::InstanceFacts* f : pending_) {
       f->done_synced = f->done.has_value();
@@ -339,15 +320,9 @@ class Merge {
   void take(record::Unknown&&) {}
 
   JournalState& state_;
+  std::map<std::string, size_t> part_names_;           // of this segment: index into key_parts
   std::vector<JournalState::InstanceFacts*> pending_;  // since the last sync; map nodes stay
 };
-
-std::string cut_message(const Segment& segment, size_t byte, size_t kept, size_t ignored,
-                        const std::string& why) {
-  return segment.name + ": the record at byte " + std::to_string(byte) + " cannot be used: " + why +
-         "; " + std::to_string(kept) + " records before it are kept, the last " +
-         std::to_string(ignored) + " bytes are ignored, and what they recorded is worked out again";
-}
 
 // Reads at most `limit` bytes of the segment; gives the length of what was good.
 uint64_t read_segment(const Segment& segment, uint64_t limit, Merge& merge, JournalState& state) {
@@ -360,56 +335,24 @@ uint64_t read_segment(const Segment& segment, uint64_t limit, Merge& merge, Jour
     const size_t end = line_end(content, begin);
     auto record = read_line(content, begin, end);
     if (!record) {
-      state.messages.push_back(
-          cut_message(segment, begin, records, content.size() - begin, record.error().message));
+      state.messages.push_back(cut_message(segment.head.name, begin, records,
+                                           content.size() - begin, record.error().message));
       return begin;
     }
     merge.apply(std::move(*record));
     begin = end + 1;
   }
-  if (limit != std::numeric_limits<uint64_t>::max() && begin < limit) {
-    state.messages.push_back(segment.name + ": ends at byte " + std::to_string(begin) +
-                             ", but the segment that continued it had read " +
-                             std::to_string(limit) + "; what is missing is worked out again");
+  if (begin < limit && limit != kWholeSegment) {
+    state.messages.push_back(short_message(segment.head.name, begin, limit));
   }
   return begin;
-}
-
-struct Link {
-  const Segment* segment = nullptr;
-  uint64_t limit = std::numeric_limits<uint64_t>::max();
-};
-
-// The segments that count, newest first: the newest one that says which run it belongs to, the one
-// that it continues, and so on. Segments between them never got that far.
-std::vector<Link> chain_of(const std::vector<Segment>& segments, JournalState& state) {
-  std::vector<Link> chain;
-  uint32_t wanted = 0;  // 0: the next that is there
-  uint64_t limit = std::numeric_limits<uint64_t>::max();
-  for (auto segment = segments.rbegin(); segment != segments.rend(); ++segment) {
-    if (wanted != 0 && segment->epoch != wanted) continue;
-    if (segment->run) {
-      chain.push_back({&*segment, limit});
-      wanted = segment->run->previous_epoch;
-      limit = segment->run->previous_length;
-      continue;
-    }
-    if (!segment->content.empty() && limit != 0) {
-      state.messages.push_back(cut_message(*segment, 0, 0, segment->content.size(),
-                                           "it is not the run record that was expected there"));
-    }
-    // Nobody knows what it continued: all of the older ones, then.
-    wanted = 0;
-    limit = std::numeric_limits<uint64_t>::max();
-  }
-  return chain;
 }
 
 }  // namespace
 
 Expected<Record> decode_record(std::string_view line) {
   if (line.ends_with('\n')) line.remove_suffix(1);
-  const Status whole = check_sum(line);
+  const Status whole = check_record_sum(line);
   if (!whole) return whole.error();
   const json object = json::parse(line.begin(), line.end(), nullptr, false);
   if (!object.is_object()) return Error{"it is not a JSON object"};
@@ -420,19 +363,15 @@ Expected<JournalState> read_journal(Files& files, const std::filesystem::path& r
   const auto segments = load_segments(files, run_directory);
   if (!segments) return segments.error();
   JournalState state;
-  std::vector<Link> chain = chain_of(*segments, state);
+  std::vector<SegmentHead> heads;
+  for (const Segment& segment : *segments) heads.push_back(segment.head);
+  const auto chain = chain_of(run_directory, heads, state.messages);
+  if (!chain) return chain.error();
   Merge merge(state);
-  while (!chain.empty()) {
-    const Link link = chain.back();
-    chain.pop_back();
-    const record::Run& run = *link.segment->run;
-    if (run.version > kVersion) {
-      return Error{"'" + (run_directory / link.segment->name).string() + "' has version " +
-                   std::to_string(run.version) + ", this program reads up to version " +
-                   std::to_string(kVersion) + "; use the newer sluice that wrote it"};
-    }
-    state.epoch = link.segment->epoch;
-    state.newest_length = read_segment(*link.segment, link.limit, merge, state);
+  for (const SegmentLink& link : *chain) {
+    const Segment& segment = (*segments)[link.segment];
+    state.epoch = segment.head.epoch;
+    state.newest_length = read_segment(segment, link.limit, merge, state);
   }
   return state;
 }

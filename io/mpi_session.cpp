@@ -216,6 +216,14 @@ int MpiSession::environment_rank() {
   return step == nullptr ? 0 : number_in(step->place).value_or(0);
 }
 
+std::string MpiSession::library_version() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  MPI_Get_library_version(text.data(), &length);
+  const std::string all(text.data(), static_cast<size_t>(length));
+  return all.substr(0, all.find_first_of("\n,"));
+}
+
 Status MpiSession::check_world(size_t world_size) {
   // mpirun says the size itself, and its daemons may be a batch step of another size.
   if (world_size > 1 || number_in("OMPI_COMM_WORLD_SIZE")) return Done{};

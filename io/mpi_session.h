@@ -34,6 +34,9 @@ class MpiSession {
   // N get it: only the one with environment_rank() 0 should print it.
   [[nodiscard]] static Status check_world(size_t world_size);
 
+  // What the library says of itself, in one line. Needs no MPI_Init.
+  [[nodiscard]] static std::string library_version();
+
   // MPI_Init and all that must happen before the first message. Collective; blocks. Also tells
   // malloc to keep the pages of freed message buffers, up to 64 MiB of them.
   [[nodiscard]] static Expected<std::unique_ptr<MpiSession>> start();

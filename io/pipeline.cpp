@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
 #include <cstdio>
 
 #include "io/pipeline_hidden.h"
@@ -92,9 +93,23 @@ scheduler::InstanceId Pipeline::find(const std::string& task, const std::string&
   if (id == hidden->task_ids.end()) {
     return {};
   }
-  const auto& items = hidden->tasks[id->second.index()].item_index;
-  const auto index = items.find(item);
-  return index == items.end() ? scheduler::InstanceId() : graph.instance(id->second, index->second);
+  const auto index = hidden->tasks[id->second.index()].item_index.find(item);
+  return index ? graph.instance(id->second, *index) : scheduler::InstanceId();
+}
+
+ItemIndex::ItemIndex(const TaskText& task) {
+  sorted_.reserve(task.items.size());
+  for (uint32_t i = 0; i < task.items.size(); ++i) {
+    sorted_.emplace_back(hash_text(item_text(task, i)), i);
+  }
+  std::sort(sorted_.begin(), sorted_.end());
+}
+
+std::optional<uint32_t> ItemIndex::find(const std::string& item) const {
+  const scheduler::Hash128 hash = hash_text(item);
+  const auto found = std::lower_bound(sorted_.begin(), sorted_.end(), std::pair(hash, uint32_t{0}));
+  return found != sorted_.end() && found->first == hash ? std::optional(found->second)
+                                                        : std::nullopt;
 }
 
 std::string Pipeline::result_path(scheduler::ObjectId object) const {
@@ -123,6 +138,24 @@ std::string percent_encoded(std::string_view text, std::string_view more) {
       out += '%';
       out += kDigits[byte >> 4U];
       out += kDigits[byte & 0xFU];
+    }
+  }
+  return out;
+}
+
+std::string percent_decoded(std::string_view text) {
+  constexpr int kBase = 16;
+  constexpr size_t kDigits = 2;
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    int byte = 0;
+    const char* digits = text.data() + i + 1;
+    if (text[i] == '%' && i + kDigits < text.size() &&
+        std::from_chars(digits, digits + kDigits, byte, kBase).ptr == digits + kDigits) {
+      out += static_cast<char>(byte);
+      i += kDigits;
+    } else {
+      out += text[i];
     }
   }
   return out;

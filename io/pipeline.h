@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "io/attempt_spec.h"
+#include "io/diagnostic.h"
 #include "scheduler/expected.h"
 #include "scheduler/graph.h"
 
@@ -26,6 +27,7 @@ struct TaskInput {
   scheduler::TaskId producer;     // else
   uint32_t output = 0;            // index into the producer's outputs
   std::vector<std::string> over;  // kGather: keys that are gathered over
+  std::string where;              // "seed=0": only these of the producer's items; "" for all
   bool is_list = false;
 };
 struct TaskOutput {
@@ -37,10 +39,22 @@ struct TaskText {
   std::vector<std::string> keys;  // foreach keys, in declared order
   std::vector<std::vector<std::string>>
       items;  // per item: the values, parallel to keys; one empty item without foreach
+  std::vector<std::string> item_sources;  // patterns and files that the items came from
   std::vector<TaskInput> inputs;
   std::vector<TaskOutput> outputs;
   std::string run_text;  // the command as written, for people
+  Mark mark;             // of the task's name in the spec
+  // What the static key is made of, for `why`: names such as "command", "environment", "outputs",
+  // "uses model.py", "input obs"; and of each item a short hash of each, 0 where an item has no
+  // such part. Flat: item × parts.
+  std::vector<std::string> key_parts;
+  std::vector<uint32_t> key_part_hashes;
 };
+// How much of a hash is kept of a part: enough to tell which one differs.
+constexpr uint32_t kKeyPartMask = 0xFFFFFF;
+
+// "a%2Cb" as "a,b".
+[[nodiscard]] std::string percent_decoded(std::string_view text);
 
 class Pipeline {
  public:
@@ -53,6 +67,7 @@ class Pipeline {
   std::filesystem::path file;    // absolute path of the spec
   std::filesystem::path folder;  // absolute
   std::string source;            // the spec's bytes, for the run directory's copy
+  bool is_command_list = false;  // `file` is no spec but a list of commands
   std::vector<std::pair<std::string, std::string>> params;  // as used, in declared order
   scheduler::Graph graph;
   std::vector<TaskText> tasks;  // by TaskId

@@ -24,6 +24,7 @@ struct Param {
 
 struct CommandTemplate {
   bool is_script = false;
+  bool is_line = false;                 // the item itself is the command: io/command_list.h
   std::vector<Template> words;          // run:
   std::string script;                   // sh:
   std::vector<uint32_t> script_params;  // indexes of the params and keys that the script names
@@ -31,11 +32,33 @@ struct CommandTemplate {
   std::vector<std::pair<std::string, Template>> environment;
 };
 
+// Finds items by their texts: a hash and an index for each, 24 bytes, however long the texts are.
+class ItemIndex {
+ public:
+  ItemIndex() = default;
+  explicit ItemIndex(const TaskText& task);
+  [[nodiscard]] std::optional<uint32_t> find(const std::string& item) const;
+
+ private:
+  std::vector<std::pair<scheduler::Hash128, uint32_t>> sorted_;
+};
+
+// How an attempt is started, beside its command: the same for all items.
+struct StartRules {
+  uint32_t stdin_input = kNoIndex;
+  uint32_t stdout_output = kNoIndex;
+  std::string setup;
+  bool in_pipeline_folder = false;
+  std::vector<std::string> keep_environment;
+  std::vector<std::string> placed_as;  // by input
+};
+
 struct TaskTemplates {
   CommandTemplate command;
+  StartRules start;
   std::vector<Template> source_paths;  // by input; empty where a task makes it
   std::vector<uint32_t> group_order;   // by input: which of the instance's groups; not for sources
-  std::map<std::string, uint32_t> item_index;
+  ItemIndex item_index;
 };
 
 struct Pipeline::Hidden {

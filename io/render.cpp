@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "io/command_list.h"
 #include "io/pipeline.h"
 #include "io/pipeline_hidden.h"
 
@@ -14,6 +15,8 @@ using scheduler::InstanceId;
 using scheduler::ObjectId;
 using scheduler::OutputKind;
 using Use = TemplatePart::Use;
+
+constexpr size_t kLineWordBytesMax = 100'000;
 
 Value list_from_json(const std::string& text, bool& ok) {
   const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
@@ -72,6 +75,7 @@ class AttemptRenderer {
     spec_.pipeline_folder = pipeline_.folder.string();
     const auto& request = pipeline_.graph.requests()[pipeline_.graph.task(task_).request];
     spec_.cpus = request.resources.cpus;
+    add_start_rules();
     add_outputs();
     for (const auto step : {&AttemptRenderer::add_inputs, &AttemptRenderer::add_environment,
                             &AttemptRenderer::add_command}) {
@@ -83,6 +87,15 @@ class AttemptRenderer {
   }
 
  private:
+  void add_start_rules() {
+    const StartRules& start = templates_.start;
+    spec_.stdin_input = start.stdin_input;
+    spec_.stdout_output = start.stdout_output;
+    spec_.setup = start.setup;
+    spec_.in_pipeline_folder = start.in_pipeline_folder;
+    spec_.keep_environment = start.keep_environment;
+  }
+
   void add_outputs() {
     const auto& outputs = pipeline_.graph.task(task_).outputs;
     for (size_t i = 0; i < outputs.size(); ++i) {
@@ -103,6 +116,7 @@ class AttemptRenderer {
       InputSpec input;
       input.name = declared.name;
       input.is_list = declared.is_list;
+      input.placed_as = templates_.start.placed_as[i];
       const Status status =
           declared.join == JoinKind::kSource ? add_source(i, input) : add_objects(i, input);
       if (!status) {
@@ -144,6 +158,7 @@ class AttemptRenderer {
     const scheduler::OutputSpec& output =
         pipeline_.graph.task(declared.producer).outputs[declared.output];
     input.kind = output.kind;
+    if (input.is_list) input.keys = producer.keys;
     input.value_type = producer.outputs[declared.output].value_type;
     for (const ObjectId object : pipeline_.graph.group_objects(group)) {
       InputFile file;
@@ -215,6 +230,10 @@ class AttemptRenderer {
 
   Status add_command() {
     const CommandTemplate& command = templates_.command;
+    if (command.is_line) {
+      add_line();
+      return Done{};
+    }
     spec_.script = command.script;
     for (const Template& parts : command.words) {
       if (parts.size() == 1 && (parts[0].use == Use::kValue || parts[0].use == Use::kRunTime)) {
@@ -231,6 +250,26 @@ class AttemptRenderer {
     }
     find_program();
     return Done{};
+  }
+
+  // Commands of a list start in its folder: env goes there before it becomes the program. A line
+  // longer than a word may be is a script of one line.
+  void add_line() {
+    const std::string_view line = line_of_item(text_.items[item_].front());
+    std::vector<std::string> words = line_words(line);
+    if (std::any_of(words.begin(), words.end(),
+                    [](const std::string& word) { return word.size() > kLineWordBytesMax; })) {
+      spec_.script = "cd -- \"$PIPELINE_DIR\"\n" + std::string(line);
+      return;
+    }
+    if (is_folder_program(words.front())) {
+      words.front() = in_folder(pipeline_.folder, words.front()).string();
+    }
+    const std::vector<std::string> there = {"env", "-C", pipeline_.folder.string(), "--"};
+    words.insert(words.begin(), there.begin(), there.end());
+    for (std::string& word : words) {
+      spec_.words.push_back({{Piece::Kind::kText, 0, std::move(word)}});
+    }
   }
 
   // A value alone in its word: a list becomes as many words.
@@ -357,6 +396,9 @@ std::string Pipeline::command_text(InstanceId instance) const {
   const CommandTemplate& command = hidden->tasks[id.index()].command;
   if (command.is_script) {
     return command.script;
+  }
+  if (command.is_line) {
+    return std::string(line_of_item(tasks[id.index()].items[graph.item_of(instance)].front()));
   }
   const Scope scope(hidden->params, tasks[id.index()], graph.item_of(instance));
   std::string out;

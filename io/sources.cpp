@@ -86,7 +86,8 @@ Expected<int> open_regular(const std::filesystem::path& path, struct stat& info)
   return Error{"'" + path.string() + "' is not a regular file", EINVAL};
 }
 
-Expected<Hash128> hash_descriptor(int fd, const std::filesystem::path& path) {
+Expected<Hash128> hash_descriptor(int fd, const std::filesystem::path& path,
+                                  const std::function<void()>& progress = {}) {
   const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
                                                                        &XXH3_freeState);
   XXH3_128bits_reset(state.get());
@@ -103,6 +104,9 @@ Expected<Hash128> hash_descriptor(int fd, const std::filesystem::path& path) {
       return from_xxh(XXH3_128bits_digest(state.get()));
     }
     XXH3_128bits_update(state.get(), buffer.data(), static_cast<size_t>(count));
+    if (progress) {
+      progress();
+    }
   }
 }
 
@@ -129,14 +133,17 @@ Hash128 hash_text(std::string_view text) {
   return from_xxh(XXH3_128bits(text.data(), text.size()));
 }
 
-Expected<Hash128> hash_file(const std::filesystem::path& path) {
+Expected<Hash128> hash_file(const std::filesystem::path& path) { return hash_large_file(path, {}); }
+
+Expected<Hash128> hash_large_file(const std::filesystem::path& path,
+                                  const std::function<void()>& progress) {
   struct stat info {};
   const Expected<int> fd = open_regular(path, info);
   if (!fd) {
     return fd.error();
   }
   const Descriptor descriptor(*fd);
-  return hash_descriptor(descriptor.get(), path);
+  return hash_descriptor(descriptor.get(), path, progress);
 }
 
 std::string to_hex(Hash128 hash) {

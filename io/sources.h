@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -44,6 +45,9 @@ class FileSourceIds final : public SourceIds {
 // XXH3-128 (libxxhash) of a string or of a file's bytes.
 [[nodiscard]] scheduler::Hash128 hash_text(std::string_view text);
 [[nodiscard]] Expected<scheduler::Hash128> hash_file(const std::filesystem::path& path);
+// The same; `progress`, if any, is called for each MiB.
+[[nodiscard]] Expected<scheduler::Hash128> hash_large_file(const std::filesystem::path& path,
+                                                           const std::function<void()>& progress);
 [[nodiscard]] std::string to_hex(scheduler::Hash128 hash);  // 32 digits
 [[nodiscard]] Expected<scheduler::Hash128> from_hex(std::string_view text);
 

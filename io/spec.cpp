@@ -1,35 +1,16 @@
 #include "io/spec.h"
 
-#include <fstream>
-#include <sstream>
 #include <utility>
 
 #include "io/spec_reader.h"
 #include "io/spec_schema.h"
+#include "io/spec_source.h"
 
 namespace sluice::io {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-std::optional<std::string> read_source(const fs::path& file, Diagnostics& diagnostics) {
-  std::error_code code;
-  if (fs::is_directory(file, code)) {
-    diagnostics.error({}, "this is a directory, a spec file is needed");
-    return std::nullopt;
-  }
-  std::ifstream in(file, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (!in) {
-    diagnostics.error({},
-                      fs::exists(file, code) ? "the file cannot be read" : "there is no such file",
-                      "give the path of a spec: sluice run pipeline.yaml");
-    return std::nullopt;
-  }
-  return text.str();
-}
 
 void check_version(SpecReading& reading) {
   const NodeIndex version = reading.tree.find(reading.tree.root(), "sluice");
@@ -39,7 +20,7 @@ void check_version(SpecReading& reading) {
   } else if (reading.tree[version].text != "1") {
     reading.diagnostics.error(
         reading.tree[version].mark,
-        "this spec has version '" + reading.tree[version].text + "', this program reads version 1",
+        "this spec has version " + shown(reading.tree[version]) + ", this program reads version 1",
         "write 'sluice: 1'");
   }
 }
@@ -87,6 +68,7 @@ void read_task(SpecReading& reading, SpecTask& task) {
   const auto find = [&](std::string_view key) { return reading.tree.find(task.node, key); };
   read_foreach(reading, task, find("foreach"));
   read_inputs(reading, task, find("inputs"));
+  read_after(reading, task, find("after"));
   read_outputs(reading, task, find("outputs"));
   read_attempt_rules(reading, task);
 }
@@ -100,17 +82,25 @@ void read_all(SpecReading& reading, const SpecOptions& options) {
   check_version(reading);
   read_params(reading, reading.tree.find(root, "params"), options.set);
   read_limits(reading, reading.tree.find(root, "limits"));
+  reading.keep_environment =
+      read_keep_env(reading, reading.tree.find(root, "keep_env"), "'keep_env'");
   declare_tasks(reading);
   for (SpecTask& task : reading.tasks) {
     read_task(reading, task);
   }
+  resolve_after(reading);
   resolve_inputs(reading);
   for (SpecTask& task : reading.tasks) {
     read_command(reading, task);
+    read_start_rules(reading, task);
     read_uses(reading, task);
     check_output_names(reading, task);
   }
   join_inputs(reading);
+  for (const SpecTask& task : reading.tasks) {
+    check_placed_names(reading, task);
+    check_path_words(reading, task);
+  }
 }
 
 // Static keys look at files, so they come last.
@@ -139,19 +129,40 @@ void add_task(SpecTask& task, const std::vector<scheduler::Hash128>& keys,
 }
 
 void add_groups(const SpecTask& task, scheduler::TaskId id, scheduler::GraphBuilder& builder) {
+  std::vector<scheduler::ObjectId> objects;
+  std::vector<scheduler::InstanceId> consumers;
   for (size_t i = 0; i < task.inputs.size(); ++i) {
     const scheduler::TaskId producer(task.inputs[i].producer);
-    for (const JoinGroup& group : task.groups[i]) {
-      std::vector<scheduler::ObjectId> objects;
-      std::vector<scheduler::InstanceId> consumers;
-      for (const uint32_t item : group.producers) {
+    const JoinGroups& groups = task.groups[i];
+    for (size_t group = 0; group < groups.size(); ++group) {
+      objects.clear();
+      consumers.clear();
+      for (const uint32_t item : groups.producers_of(group)) {
         objects.push_back(builder.so_far().object(builder.so_far().instance(producer, item),
                                                   task.inputs[i].output));
       }
-      for (const uint32_t item : group.consumers) {
+      for (const uint32_t item : groups.consumers_of(group)) {
         consumers.push_back(builder.so_far().instance(id, item));
       }
       builder.group(objects, consumers);
+    }
+  }
+}
+
+void add_gates(const SpecTask& task, scheduler::TaskId id, scheduler::GraphBuilder& builder) {
+  const auto instances = [&](scheduler::TaskId of, std::span<const uint32_t> items) {
+    std::vector<scheduler::InstanceId> all;
+    for (const uint32_t item : items) {
+      all.push_back(builder.so_far().instance(of, item));
+    }
+    return all;
+  };
+  for (size_t i = 0; i < task.after.size(); ++i) {
+    const scheduler::TaskId before(task.after[i].producer);
+    const JoinGroups& groups = task.after_groups[i];
+    for (size_t group = 0; group < groups.size(); ++group) {
+      builder.gate(instances(before, groups.producers_of(group)),
+                   instances(id, groups.consumers_of(group)));
     }
   }
 }
@@ -167,14 +178,15 @@ Pipeline build(SpecReading& reading, const std::vector<std::vector<scheduler::Ha
   }
   for (size_t i = 0; i < reading.tasks.size(); ++i) {
     add_groups(reading.tasks[i], scheduler::TaskId(i), builder);
+    add_gates(reading.tasks[i], scheduler::TaskId(i), builder);
   }
   pipeline.graph = builder.build();
   for (size_t i = 0; i < reading.tasks.size(); ++i) {
     SpecTask& task = reading.tasks[i];
-    for (uint32_t item = 0; item < task.text.items.size(); ++item) {
-      task.templates.item_index.emplace(item_text(task.text, item), item);
-    }
+    task.groups.clear();
+    task.templates.item_index = ItemIndex(task.text);
     pipeline.hidden->task_ids.emplace(task.name, scheduler::TaskId(i));
+    task.text.mark = task.mark;
     pipeline.tasks.push_back(std::move(task.text));
     pipeline.hidden->tasks.push_back(std::move(task.templates));
   }
@@ -190,19 +202,24 @@ Pipeline build(SpecReading& reading, const std::vector<std::vector<scheduler::Ha
 
 std::optional<Pipeline> read_pipeline(const SpecOptions& options, SourceIds& sources,
                                       Diagnostics& diagnostics) {
+  if (options.command_list) return read_command_list(*options.command_list, diagnostics);
   std::error_code code;
   const fs::path file = fs::absolute(options.file, code).lexically_normal();
   diagnostics.set_source(options.file.string(), "");
-  const std::optional<std::string> source = read_source(file, diagnostics);
+  const std::optional<std::string> source = read_spec_source(
+      file, "a spec file", "give the path of a spec: sluice run pipeline.yaml", diagnostics);
   if (!source) {
     return std::nullopt;
   }
   diagnostics.set_source(options.file.string(), normalised_source(*source));
-  const std::optional<YamlTree> tree = read_yaml(*source, diagnostics);
+  std::optional<YamlTree> tree = read_yaml(*source, diagnostics);
   if (!tree) {
     return std::nullopt;
   }
-  SpecReading reading{*tree, diagnostics, sources, file.parent_path(), {}, {}, {}, {}, {}};
+  apply_defaults(*tree, diagnostics);
+  const fs::path folder = options.folder.empty() ? file.parent_path() : options.folder;
+  SpecReading reading{*tree, diagnostics, sources, folder, options.run_directory, {}, {}, {},
+                      {},    {},          {},      {}};
   read_all(reading, options);
   const std::string name = read_name(reading, file);
   const auto keys = all_keys(reading);
@@ -212,7 +229,7 @@ std::optional<Pipeline> read_pipeline(const SpecOptions& options, SourceIds& sou
   Pipeline pipeline = build(reading, keys);
   pipeline.name = name;
   pipeline.file = file;
-  pipeline.folder = file.parent_path();
+  pipeline.folder = folder;
   pipeline.source = *source;
   return pipeline;
 }

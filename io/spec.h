@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "io/command_list.h"
 #include "io/diagnostic.h"
 #include "io/pipeline.h"
 #include "io/sources.h"
@@ -20,6 +21,9 @@ namespace sluice::io {
 struct SpecOptions {
   std::filesystem::path file;
   std::vector<std::pair<std::string, std::string>> set;  // --set name=value
+  std::filesystem::path run_directory;  // absolute; no pattern finds what lies there
+  std::optional<CommandListOptions> command_list = std::nullopt;  // instead of a spec
+  std::filesystem::path folder = {};  // the pipeline folder, if it is not the file's
 };
 
 // The pipeline, or nothing when `diagnostics` holds an error. Warnings may be there in both cases.

@@ -33,6 +33,7 @@ class CommandReader {
     const NodeIndex run = tree_.find(task_.node, "run");
     const NodeIndex sh = tree_.find(task_.node, "sh");
     read_env(tree_.find(task_.node, "env"));
+    read_setup(tree_.find(task_.node, "setup"));
     if (run != kNoNode && sh != kNoNode) {
       reading_.diagnostics.error(tree_[sh].key_mark,
                                  "task '" + task_.name + "' has both 'run' and 'sh'",
@@ -123,7 +124,8 @@ class CommandReader {
       if (part.use == TemplatePart::Use::kInputPaths && parts.size() > 1) {
         reading_.diagnostics.error(
             tree_.place(node, part.offset),
-            "'" + part.text + "' becomes several words, so it must stand alone in its word",
+            "'" + part.expression.front().names()[0].text() +
+                "' becomes several words, so it must stand alone in its word",
             "for one word use the list file ${{ in.NAME }}");
       }
     }
@@ -132,32 +134,47 @@ class CommandReader {
   }
 
   void read_script(NodeIndex node) {
+    if (!is_script(node, "sh")) {
+      return;
+    }
+    command_.is_script = true;
+    command_.script = tree_[node].text;
+    task_.text.run_text = command_.script;
+    find_variables(node);
+  }
+
+  void read_setup(NodeIndex node) {
+    if (node != kNoNode && is_script(node, "setup")) {
+      task_.templates.start.setup = tree_[node].text;
+      find_variables(node);
+    }
+  }
+
+  bool is_script(NodeIndex node, const std::string& key) {
     const YamlNode& script = tree_[node];
     if (script.kind != YamlNode::Kind::kScalar ||
         script.text.find_first_not_of(" \n\t") == std::string::npos) {
       reading_.diagnostics.error(
           script.mark,
-          "'sh' of task '" + task_.name + "' must be a script, found " +
+          "'" + key + "' of task '" + task_.name + "' must be a script, found " +
               (script.kind == YamlNode::Kind::kScalar ? "nothing" : "a list or a map"),
-          "write 'sh: |' and the script indented below");
-      return;
+          "write '" + key + ": |' and the script indented below");
+      return false;
     }
-    check_comment(node, "sh");
-    command_.is_script = true;
-    command_.script = script.text;
-    task_.text.run_text = script.text;
+    check_comment(node, key.c_str());
     if (const size_t at = script.text.find("${{"); at != std::string::npos) {
-      reading_.diagnostics.error(tree_.place(node, at),
-                                 "'${{' in 'sh': a script is taken as it is, nothing is inserted",
-                                 "use the variables $IN_x, $OUT_x, $PARAM_x and $ITEM_x");
+      reading_.diagnostics.error(
+          tree_.place(node, at),
+          "'${{' in '" + key + "': a script is taken as it is, nothing is inserted",
+          "use the variables $IN_x, $OUT_x, $PARAM_x and $ITEM_x");
     }
-    find_variables(node);
+    return true;
   }
 
   // A name counts wherever it stands, also in a Python text within the script: it must be in the
   // key.
   void find_variables(NodeIndex node) {
-    const std::string& text = command_.script;
+    const std::string& text = tree_[node].text;
     for (size_t begin = 0; begin < text.size();) {
       if (!is_identifier_character(text[begin])) {
         ++begin;
@@ -218,7 +235,7 @@ class CommandReader {
   // set by the script itself.
   void check_member(NodeIndex node, size_t begin, std::string_view name, const std::string& member,
                     const std::vector<std::string>& known) {
-    const std::string& text = command_.script;
+    const std::string& text = tree_[node].text;
     const bool read =
         begin > 0 &&
         (text[begin - 1] == '$' || (text[begin - 1] == '{' && begin > 1 && text[begin - 2] == '$'));
@@ -226,7 +243,7 @@ class CommandReader {
     const bool has_default = end < text.size() && text[begin - 1] == '{' &&
                              (text[end] == ':' || text[end] == '-' || text[end] == '+');
     if (!read || has_default || std::find(known.begin(), known.end(), member) != known.end() ||
-        is_set_by_user(name)) {
+        is_set_by_user(text, name) || is_set_by_user(task_.templates.start.setup, name)) {
       return;
     }
     const std::string prefix(name.substr(0, name.find('_') + 1));
@@ -239,9 +256,8 @@ class CommandReader {
                                hint);
   }
 
-  [[nodiscard]] bool is_set_by_user(std::string_view name) const {
+  [[nodiscard]] static bool is_set_by_user(const std::string& text, std::string_view name) {
     const std::string assigned = std::string(name) + "=";
-    const std::string& text = command_.script;
     for (size_t at = text.find(assigned); at != std::string::npos;
          at = text.find(assigned, at + 1)) {
       if (at == 0 || !is_identifier_character(text[at - 1])) {
@@ -280,9 +296,7 @@ class CommandReader {
 
   bool check_variable_name(const YamlNode& node, const std::string& where) {
     const std::string& name = node.key;
-    const bool ok = !name.empty() && std::isdigit(static_cast<unsigned char>(name[0])) == 0 &&
-                    std::all_of(name.begin(), name.end(), is_identifier_character);
-    if (!ok) {
+    if (!is_variable_name(name)) {
       reading_.diagnostics.error(node.key_mark, where + ": not the name of a variable",
                                  "letters, digits and _ are allowed, no digit first");
       return false;
@@ -311,6 +325,35 @@ class CommandReader {
 };
 
 }  // namespace
+
+// Only the least size is known before the run; staging looks at the true one.
+void check_path_words(SpecReading& reading, const SpecTask& task) {
+  constexpr size_t kPathBytesMin = 21;  // "/sluice.0.1.1.0/o/12", final NUL included
+  const auto& words = task.templates.command.words;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i].size() != 1 || words[i][0].use != TemplatePart::Use::kInputPaths) {
+      continue;
+    }
+    size_t count = 0;
+    const JoinGroups& groups = task.groups[words[i][0].index];
+    for (size_t group = 0; group < groups.size(); ++group) {
+      count = std::max(count, groups.producers_of(group).size());
+    }
+    if (count * kPathBytesMin > kInputWordsBytesMax) {
+      const std::string& name = task.inputs[words[i][0].index].name;
+      reading.diagnostics.error(reading.tree.place(task.word_nodes[i], words[i][0].offset),
+                                "task '" + task.name + "': 'in." + name + ".paths' would be " +
+                                    std::to_string(count) +
+                                    " words, more than fit on a command line",
+                                "write ${{ in." + name + " }}, a file with one path per line");
+    }
+  }
+}
+
+bool is_variable_name(std::string_view text) {
+  return !text.empty() && std::isdigit(static_cast<unsigned char>(text[0])) == 0 &&
+         std::all_of(text.begin(), text.end(), is_identifier_character);
+}
 
 void read_command(SpecReading& reading, SpecTask& task) { CommandReader(reading, task).run(); }
 

@@ -30,6 +30,7 @@ class InputReader {
                           node.key + ": task.output, or " + node.key + ": {file: path}")) {
       check_keys(tree_, node_, Level::kInput, where(), reading_.diagnostics);
       read_map();
+      read_as();
     }
     return input_;
   }
@@ -47,11 +48,29 @@ class InputReader {
                                  "write either {from: task.output} or {file: path}");
     } else if (from != kNoNode) {
       reference(from);
+      read_join();
     } else if (file != kNoNode) {
       source(file);
+      refuse_join();
     } else if (tree_.find(node_, "any_of") == kNoNode) {
       reading_.diagnostics.error(tree_[node_].mark, where() + " names neither a task nor a file",
                                  "write either {from: task.output} or {file: path}");
+    }
+  }
+
+  void read_as() {
+    input_.as_node = tree_.find(node_, "as");
+    if (input_.as_node == kNoNode) {
+      return;
+    }
+    const auto text = read_text(reading_, input_.as_node, "'as' of " + where());
+    if (text && !is_plain_file_name(*text)) {
+      report_value(reading_, input_.as_node,
+                   "'as' of " + where() + " is '" + *text + "', which is not a plain file name",
+                   "the input is placed at the top of the attempt's directory: write the name "
+                   "alone, at most 150 bytes, without '/'");
+    } else {
+      input_.placed_as = text.value_or("");
     }
   }
 
@@ -91,6 +110,73 @@ class InputReader {
     input_.from_output = output;
   }
 
+  // A file has no instances to choose from.
+  void refuse_join() {
+    for (const char* key : {"join", "where", "missing"}) {
+      if (const NodeIndex node = tree_.find(node_, key); node != kNoNode) {
+        reading_.diagnostics.error(
+            tree_[node].key_mark,
+            "'" + std::string(key) + "' in " + where() + " is for outputs of tasks, this is a file",
+            "remove it");
+      }
+    }
+  }
+
+  void read_join() {
+    if (const NodeIndex join = tree_.find(node_, "join"); join != kNoNode) {
+      read_join_keys(join);
+    }
+    if (const NodeIndex conditions = tree_.find(node_, "where"); conditions != kNoNode) {
+      read_where(conditions);
+    }
+    if (const NodeIndex missing = tree_.find(node_, "missing"); missing != kNoNode) {
+      const auto text = read_text(reading_, missing, "'missing' of " + where());
+      input_.join.skip_missing = text == "skip";
+      if (text && *text != "skip" && *text != "error") {
+        report_value(reading_, missing,
+                     "'missing' of " + where() + " is '" + *text + "', error or skip is needed",
+                     "");
+      }
+    }
+  }
+
+  void read_join_keys(NodeIndex join) {
+    const YamlNode& node = tree_[join];
+    if (node.kind == YamlNode::Kind::kScalar && node.text == "all") {
+      input_.join.all = true;
+      return;
+    }
+    const std::string what = "'join' of " + where();
+    if (node.kind != YamlNode::Kind::kList || node.count == 0) {
+      const std::string text = node.kind == YamlNode::Kind::kScalar ? node.text : "";
+      reading_.diagnostics.error(
+          node.mark, what + " must be all or a list of keys",
+          is_name(text) ? "write join: [" + text + "]" : "write join: all, or join: [grid]");
+      return;
+    }
+    input_.join.keys_node = join;
+    for (const NodeIndex child : tree_.children(join)) {
+      if (auto key = read_text(reading_, child, "a key in " + what)) {
+        input_.join.keys.push_back(std::move(*key));
+      }
+    }
+  }
+
+  void read_where(NodeIndex conditions) {
+    const std::string what = "'where' of " + where();
+    if (!expect_map(reading_, conditions, what, "where: {seed: 0}")) {
+      return;
+    }
+    for (const NodeIndex child : tree_.children(conditions)) {
+      const std::string& key = tree_[child].key;
+      std::string value_name = "'";
+      value_name.append(key).append("' in ").append(what);
+      if (auto value = read_text(reading_, child, value_name)) {
+        input_.join.where.push_back({key, std::move(*value), child});
+      }
+    }
+  }
+
   SpecReading& reading_;
   const YamlTree& tree_;
   SpecTask& task_;
@@ -126,13 +212,19 @@ void resolve(SpecReading& reading, const SpecTask& task, SpecInput& input) {
                         : suggestion(input.from_output, names_of(outputs), "its outputs are"));
     return;
   }
-  output->consumed = true;
   input.resolved = true;
   input.producer = producer->second;
   input.output = static_cast<size_t>(output - outputs.begin());
 }
 
-// Depth first along the inputs, without recursion: a chain may be as long as the spec.
+// What a task waits for, in one row: its inputs, then its entries of `after`.
+size_t edge_count(const SpecTask& task) { return task.inputs.size() + task.after.size(); }
+const SpecInput& edge(const SpecTask& task, size_t index) {
+  const size_t inputs = task.inputs.size();
+  return index < inputs ? task.inputs[index] : task.after[index - inputs];
+}
+
+// Depth first along the edges, without recursion: a chain may be as long as the spec.
 class CycleFinder {
  public:
   explicit CycleFinder(SpecReading& reading)
@@ -150,7 +242,7 @@ class CycleFinder {
   enum class State : uint8_t { kNew, kOpen, kDone };
   struct Step {
     size_t task;
-    size_t next_input = 0;
+    size_t next_edge = 0;
   };
 
   void visit(size_t start) {
@@ -158,13 +250,13 @@ class CycleFinder {
     state_[start] = State::kOpen;
     while (!path_.empty()) {
       Step& step = path_.back();
-      const auto& inputs = reading_.tasks[step.task].inputs;
-      if (step.next_input == inputs.size()) {
+      const SpecTask& task = reading_.tasks[step.task];
+      if (step.next_edge == edge_count(task)) {
         state_[step.task] = State::kDone;
         path_.pop_back();
         continue;
       }
-      const SpecInput& input = inputs[step.next_input++];
+      const SpecInput& input = edge(task, step.next_edge++);
       if (!input.resolved) {
         continue;
       }
@@ -190,16 +282,17 @@ class CycleFinder {
     std::string edges;
     for (size_t i = steps.size(); i-- > 0;) {
       const SpecTask& consumer = reading_.tasks[steps[i].task];
-      const SpecInput& input = consumer.inputs[steps[i].next_input - 1];
+      const SpecInput& input = edge(consumer, steps[i].next_edge - 1);
       order += " -> " + consumer.name;
-      edges += (edges.empty() ? "" : ", ") + ("'" + consumer.name) + "' reads " + input.from_task +
-               "." + input.from_output + " as '" + input.name + "'";
+      edges += (edges.empty() ? "'" : ", '") + consumer.name +
+               (input.is_order ? "' comes after '" + input.from_task + "'"
+                               : "' reads " + input.from_task + "." + input.from_output + " as '" +
+                                     input.name + "'");
     }
-    const SpecTask& closing = reading_.tasks[steps[0].task];
-    const SpecInput& input = closing.inputs[steps[0].next_input - 1];
+    const SpecInput& input = edge(reading_.tasks[steps[0].task], steps[0].next_edge - 1);
     reading_.diagnostics.error(reading_.tree[input.node].mark,
                                "the tasks wait for each other in a cycle: " + order,
-                               edges + "; remove one of these inputs");
+                               edges + "; remove one of these");
   }
 
   SpecReading& reading_;

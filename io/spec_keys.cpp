@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "io/spec_reader.h"
 
@@ -37,13 +38,82 @@ class Serial {
   [[nodiscard]] Hash128 digest() const { return hash_text(bytes_); }
   [[nodiscard]] const std::string& bytes() const { return bytes_; }
 
+  // What follows belongs to that part; a part may be gone on with later.
+  void part(std::string name) { begins_.push_back({std::move(name), bytes_.size()}); }
+  // Calls function(name, hash) for each stretch that is not empty.
+  template <class F>
+  void each_part(F&& function) const {
+    for (size_t i = 0; i < begins_.size(); ++i) {
+      const size_t begin = begins_[i].at;
+      const size_t end = i + 1 < begins_.size() ? begins_[i + 1].at : bytes_.size();
+      if (end > begin) {
+        function(begins_[i].name, hash_text(std::string_view(bytes_).substr(begin, end - begin)));
+      }
+    }
+  }
+
  private:
+  struct Begin {
+    std::string name;
+    size_t at = 0;
+  };
   std::string bytes_;
+  std::vector<Begin> begins_;
+};
+
+// Gathers the parts of all items' keys into the task's table.
+class PartTable {
+ public:
+  explicit PartTable(TaskText& task) : task_(task) {}
+
+  void add(const Serial& serial) {
+    row_.assign(task_.key_parts.size(), 0);
+    serial.each_part([this](const std::string& name, Hash128 hash) {
+      uint32_t& part = row_[index_of(name)];
+      part = static_cast<uint32_t>(scheduler::mix64(part ^ hash.low)) & kKeyPartMask;
+      part += part == 0 ? 1 : 0;
+    });
+    if (row_.size() > width_) {
+      widen();
+    }
+    task_.key_part_hashes.insert(task_.key_part_hashes.end(), row_.begin(), row_.end());
+    ++rows_;
+  }
+
+ private:
+  size_t index_of(const std::string& name) {
+    const auto& names = task_.key_parts;
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found != names.end()) {
+      return static_cast<size_t>(found - names.begin());
+    }
+    task_.key_parts.push_back(name);
+    row_.push_back(0);
+    return row_.size() - 1;
+  }
+
+  // An item has a part that those before it had not.
+  void widen() {
+    std::vector<uint32_t> wider(rows_ * row_.size());
+    for (size_t r = 0; r < rows_; ++r) {
+      for (size_t i = 0; i < width_; ++i) {
+        wider[r * row_.size() + i] = task_.key_part_hashes[r * width_ + i];
+      }
+    }
+    task_.key_part_hashes = std::move(wider);
+    width_ = row_.size();
+  }
+
+  TaskText& task_;
+  std::vector<uint32_t> row_;
+  size_t rows_ = 0;
+  size_t width_ = 0;
 };
 
 class KeyMaker {
  public:
-  KeyMaker(SpecReading& reading, SpecTask& task) : reading_(reading), task_(task) {}
+  KeyMaker(SpecReading& reading, SpecTask& task)
+      : reading_(reading), task_(task), parts_(task.text) {}
 
   std::vector<Hash128> run() {
     common_ = common();
@@ -54,7 +124,7 @@ class KeyMaker {
         keys.push_back(key(item));
       } else {  // the other items' files are worth a look all the same
         Serial ignored;
-        add_sources(ignored, Scope(reading_.params, task_.text, item));
+        add_sources(ignored, Scope(reading_.params, task_.text, item), item);
       }
     }
     if (missing_count_ > kMissingNamedMax) {
@@ -69,6 +139,7 @@ class KeyMaker {
   // What all items have in common.
   Serial common() {
     Serial serial;
+    serial.part("command");
     serial.text("sluice key 1");
     serial.text(task_.templates.command.is_script ? "sh" : "run");
     serial.text(task_.templates.command.script);
@@ -76,6 +147,7 @@ class KeyMaker {
     for (const SpecInput& input : task_.inputs) {
       serial.text(input.name);
     }
+    serial.part("outputs");
     serial.number(task_.outputs.size());
     for (const SpecOutput& output : task_.outputs) {
       serial.text(output.name);
@@ -85,10 +157,39 @@ class KeyMaker {
     }
     serial.number(task_.uses.size());
     for (const auto& [name, id] : task_.uses) {
+      serial.part("uses " + name);
       serial.text(name);
       serial.hash(id);
     }
+    add_start_rules(serial);
     return serial;
+  }
+
+  // Name and text of each, so that what is not there takes no space.
+  void add_start_rules(Serial& serial) const {
+    const StartRules& start = task_.templates.start;
+    if (start.stdin_input != kNoIndex) {
+      serial.text("stdin");
+      serial.text(task_.inputs[start.stdin_input].name);
+    }
+    if (!start.setup.empty()) {
+      serial.text("setup");
+      serial.text(start.setup);
+    }
+    if (start.in_pipeline_folder) {
+      serial.text("cwd");
+      serial.text("pipeline");
+    }
+    for (const SpecInput& input : task_.inputs) {
+      if (!input.placed_as.empty()) {
+        serial.text("as " + input.name);
+        serial.text(input.placed_as);
+      }
+    }
+    if (start.stdout_output != kNoIndex) {
+      serial.text("stdout");
+      serial.text(task_.outputs[start.stdout_output].name);
+    }
   }
 
   Hash128 key(uint32_t item) {
@@ -96,30 +197,39 @@ class KeyMaker {
     const Scope actual(reading_.params, task_.text, item);
     const CommandTemplate& command = task_.templates.command;
     Serial serial = common_;
+    serial.part("command");
     serial.number(command.words.size());
     for (size_t i = 0; i < command.words.size(); ++i) {
+      serial.part("command");
       add_template(serial, command.words[i], typed, task_.word_nodes[i], true);
+      serial.part("file in word " + std::to_string(i + 1));
       add_named_file(serial, command.words[i], actual, i, item);
     }
+    serial.part("environment");
     serial.number(command.environment.size());
     for (size_t i = 0; i < command.environment.size(); ++i) {
       const auto& [name, value] = command.environment[i];
+      serial.part("environment");
       serial.text(name);
       add_template(serial, value, typed, task_.environment_nodes[i], false);
+      serial.part("file in variable " + name);
       add_named_file(serial, value, actual, std::nullopt, item);
     }
     for (const uint32_t index : command.script_params) {
       if (index >= reading_.params.size()) {
         break;  // a param was refused
       }
+      serial.part("param " + reading_.params[index].name);
       serial.text(reading_.params[index].name);
       add_value(serial, reading_.params[index].typed);
     }
+    serial.part("command");
     for (const uint32_t index : command.script_keys) {
       serial.text(task_.text.keys[index]);
       serial.text(task_.text.items[item][index]);
     }
-    add_sources(serial, actual);
+    add_sources(serial, actual, item);
+    parts_.add(serial);
     return serial.digest();
   }
 
@@ -239,8 +349,8 @@ class KeyMaker {
       add_file(serial, std::filesystem::path(text->substr(folder_at)).lexically_normal());
     } else if (text->rfind(reading_.folder.string() + "/", 0) == 0) {
       add_file(serial, std::filesystem::path(*text).lexically_normal());
-    } else if (word && item == 0 && !text->empty() && text->front() != '/') {
-      warn_of_relative(*text, *word);
+    } else if (word && !text->empty() && text->front() != '/') {
+      add_relative(serial, *text, *word, item);
     }
   }
 
@@ -269,13 +379,19 @@ class KeyMaker {
     return text;
   }
 
+  // Asks the file system once for each name, not once for each item.
   void add_file(Serial& serial, const std::filesystem::path& path) {
-    std::error_code ignored;
-    if (std::filesystem::is_regular_file(path, ignored)) {
-      if (const Expected<Hash128>& id = content_id(path)) {
-        serial.tag('f');
-        serial.hash(*id);
-      }
+    const auto [known, fresh] = is_file_.emplace(path.string(), false);
+    if (fresh) {
+      std::error_code ignored;
+      known->second = std::filesystem::is_regular_file(path, ignored);
+    }
+    if (!known->second) {
+      return;
+    }
+    if (const Expected<Hash128>& id = content_id(path)) {
+      serial.tag('f');
+      serial.hash(*id);
     }
   }
 
@@ -295,6 +411,15 @@ class KeyMaker {
       reading_.diagnostics.error(
           mark, "task '" + task_.name + "': the program '" + text + "' is not executable",
           "chmod +x " + text);
+    }
+  }
+
+  // A word that names a file of the pipeline folder, for a program that starts there.
+  void add_relative(Serial& serial, const std::string& text, size_t word, uint32_t item) {
+    if (task_.templates.start.in_pipeline_folder && word > 0) {
+      add_file(serial, in_folder(reading_.folder, text));
+    } else if (item == 0) {
+      warn_of_relative(text, word);
     }
   }
 
@@ -322,7 +447,7 @@ class KeyMaker {
     }
   }
 
-  void add_sources(Serial& serial, const Scope& scope) {
+  void add_sources(Serial& serial, const Scope& scope, uint32_t item) {
     for (size_t i = 0; i < task_.inputs.size(); ++i) {
       const SpecInput& input = task_.inputs[i];
       if (!input.is_source) {
@@ -339,15 +464,25 @@ class KeyMaker {
       const bool known = content_ids_.count(path.string()) != 0;
       const Expected<Hash128>& id = content_id(path);
       if (id) {
+        serial.part("input " + input.name);
         serial.text(input.name);
         serial.hash(*id);
       } else if (!known && ++missing_count_ <= kMissingNamedMax) {
         reading_.diagnostics.error(
             reading_.tree[input.node].mark,
-            "task '" + task_.name + "', input '" + input.name + "': " + id.error().message,
+            "task '" + label(input, item) + "', input '" + input.name + "': " + id.error().message,
             "paths are relative to the folder of the spec, " + reading_.folder.string());
       }
     }
+  }
+
+  // The instance, where which file it reads depends on the item.
+  [[nodiscard]] std::string label(const SpecInput& input, uint32_t item) const {
+    const bool depends =
+        std::any_of(input.path.begin(), input.path.end(),
+                    [](const TemplatePart& part) { return part.use != Use::kText; });
+    const std::string text = depends ? item_text(task_.text, item) : "";
+    return text.empty() ? task_.name : task_.name + "[" + text + "]";
   }
 
   std::optional<std::string> source_text(const SpecInput& input, const Scope& scope) {
@@ -381,9 +516,11 @@ class KeyMaker {
   SpecReading& reading_;
   SpecTask& task_;
   Serial common_;
+  PartTable parts_;
   bool failed_ = false;
   size_t missing_count_ = 0;
-  std::map<std::string, Expected<Hash128>> content_ids_;
+  std::unordered_map<std::string, Expected<Hash128>> content_ids_;
+  std::unordered_map<std::string, bool> is_file_;
   std::map<std::string, bool> checked_programs_;
 };
 

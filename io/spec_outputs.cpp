@@ -9,6 +9,8 @@ namespace sluice::io {
 namespace {
 
 constexpr size_t kFileNameBytesMax = 150;
+constexpr const char* kWriteOne =
+    "write one of {file: name}, {h5: name}, {dir: name}, {value: int}";
 
 // One `outputs:` entry.
 class OutputReader {
@@ -39,13 +41,17 @@ class OutputReader {
     return "output '" + tree_[node_].key + "' of task '" + task_.name + "'";
   }
 
+  // What is one of several kinds; `file` beside `value` only names the value's file.
   void read_kind() {
     const NodeIndex file = tree_.find(node_, "file");
-    const NodeIndex h5 = tree_.find(node_, "h5");
     const NodeIndex value = tree_.find(node_, "value");
-    if (h5 != kNoNode && (file != kNoNode || value != kNoNode)) {
-      reading_.diagnostics.error(tree_[node_].mark, where() + " has two kinds",
-                                 "write one of {file: name}, {h5: name}, {value: int}");
+    const NodeIndex h5 = tree_.find(node_, "h5");
+    const NodeIndex dir = tree_.find(node_, "dir");
+    const bool plain_file = file != kNoNode && value == kNoNode;
+    const int kinds = static_cast<int>(plain_file) + static_cast<int>(value != kNoNode) +
+                      static_cast<int>(h5 != kNoNode) + static_cast<int>(dir != kNoNode);
+    if (kinds > 1 || (file != kNoNode && (h5 != kNoNode || dir != kNoNode))) {
+      reading_.diagnostics.error(tree_[node_].mark, where() + " has two kinds", kWriteOne);
     } else if (value != kNoNode) {
       output_.kind = scheduler::OutputKind::kValue;
       output_.file_name = output_.name;
@@ -53,13 +59,20 @@ class OutputReader {
       if (file != kNoNode) {
         read_file_name(file);
       }
-    } else if (h5 != kNoNode || file != kNoNode) {
-      output_.kind = h5 != kNoNode ? scheduler::OutputKind::kH5 : scheduler::OutputKind::kFile;
-      read_file_name(h5 != kNoNode ? h5 : file);
-    } else if (tree_.find(node_, "dir") == kNoNode && tree_.find(node_, "lines") == kNoNode) {
-      reading_.diagnostics.error(tree_[node_].mark, where() + " has no kind",
-                                 "write one of {file: name}, {h5: name}, {value: int}");
+    } else if (h5 != kNoNode) {
+      read_named(scheduler::OutputKind::kH5, h5);
+    } else if (dir != kNoNode) {
+      read_named(scheduler::OutputKind::kDir, dir);
+    } else if (file != kNoNode) {
+      read_named(scheduler::OutputKind::kFile, file);
+    } else if (tree_.find(node_, "lines") == kNoNode) {
+      reading_.diagnostics.error(tree_[node_].mark, where() + " has no kind", kWriteOne);
     }
+  }
+
+  void read_named(scheduler::OutputKind kind, NodeIndex name) {
+    output_.kind = kind;
+    read_file_name(name);
   }
 
   void read_type(NodeIndex node) {
@@ -94,13 +107,6 @@ class OutputReader {
     } else {
       output_.file_name = text;
     }
-  }
-
-  static bool is_plain_file_name(const std::string& text) {
-    const bool control = std::any_of(text.begin(), text.end(),
-                                     [](unsigned char c) { return c < 0x20 || c == 0x7F; });
-    return text.find('/') == std::string::npos && text != "." && text != ".." && !control &&
-           text.size() <= kFileNameBytesMax;
   }
 
   void read_keep() {
@@ -143,6 +149,13 @@ void check_file_names(SpecReading& reading, const SpecTask& task) {
 }
 
 }  // namespace
+
+bool is_plain_file_name(const std::string& text) {
+  const bool control =
+      std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; });
+  return !text.empty() && text.find('/') == std::string::npos && text != "." && text != ".." &&
+         !control && text.size() <= kFileNameBytesMax;
+}
 
 void read_outputs(SpecReading& reading, SpecTask& task, NodeIndex outputs) {
   if (outputs == kNoNode || !expect_map(reading, outputs, "'outputs' of task '" + task.name + "'",

@@ -1,5 +1,6 @@
 // params:, limits: and --set.
 #include <algorithm>
+#include <cstdlib>
 
 #include "io/spec_reader.h"
 #include "io/spec_schema.h"
@@ -89,7 +90,9 @@ class ParamReader {
     }
     reading_.param_names.push_back(param.key);
     if (param.kind != YamlNode::Kind::kMap) {
-      const std::string value = param.kind == YamlNode::Kind::kList ? "[...]" : param.text;
+      const std::string value = param.kind == YamlNode::Kind::kList ? "[...]"
+                                : param.text.empty()                ? "\"\""
+                                                                    : param.text;
       reading_.diagnostics.error(
           param.mark, "param '" + param.key + "' has no type",
           "write " + param.key + ": {type: " + guessed_type(param) + ", default: " + value + "}");
@@ -125,7 +128,7 @@ class ParamReader {
     if (found != names.end()) {
       return static_cast<ParamType>(found - names.begin());
     }
-    reading_.diagnostics.error(tree_[node].mark, where + ": there is no type '" + text + "'",
+    reading_.diagnostics.error(tree_[node].mark, where + ": there is no type " + shown(tree_[node]),
                                suggestion(text, names, "the types are"));
     return std::nullopt;
   }
@@ -142,25 +145,138 @@ class ParamReader {
   void read_value_of(NodeIndex node, ParamType type, const std::string& where) {
     const std::string& name = tree_[node].key;
     const NodeIndex fallback = tree_.find(node, "default");
+    const std::string variable = read_variable(node, type, where);
+    const std::optional<std::string> expected = read_expected(node, type, where);
     std::optional<Value> value;
     if (fallback != kNoNode) {
-      value = default_value(fallback, type, where);  // checked also when --set replaces it
+      value = default_value(fallback, type, where);  // checked also when another value replaces it
     }
-    if (const std::string* text = set_text(name)) {
-      value = parse(type, *text);
+    Mark mark = fallback == kNoNode ? tree_[node].key_mark : tree_[fallback].mark;
+    std::string origin = "the default of " + where;
+    if (const std::optional<Given> given = given_text(name, variable, where)) {
+      mark = tree_[node].key_mark;
+      origin = given->origin;
+      value = parse(type, given->text);
       if (!value) {
-        reading_.diagnostics.error(tree_[node].key_mark,
-                                   set_shown(name, *text) + ": '" + *text + "' is not of type " +
+        reading_.diagnostics.error(mark,
+                                   origin + ": '" + given->text + "' is not of type " +
                                        type_names()[static_cast<size_t>(type)],
                                    type_hint(type));
       }
     } else if (fallback == kNoNode) {
-      reading_.diagnostics.error(tree_[node].key_mark, where + " has no default and is not set",
-                                 "add 'default:', or give --set " + name + "=VALUE");
+      report_unset(node, variable, where);
     }
     if (value) {
       add(name, type, *value);
+      if (expected) {
+        check_expected(*expected, mark, origin, variable);
+      }
     }
+  }
+
+  // A text that counts instead of the default.
+  struct Given {
+    std::string text;
+    std::string origin;
+  };
+
+  [[nodiscard]] std::optional<Given> given_text(const std::string& name,
+                                                const std::string& variable,
+                                                const std::string& where) const {
+    if (const std::string* text = set_text(name)) {
+      return Given{*text, set_shown(name, *text)};
+    }
+    const char* text = variable.empty() ? nullptr : std::getenv(variable.c_str());
+    if (text == nullptr || *text == '\0') {
+      return std::nullopt;
+    }
+    return Given{text, where + ", from the variable " + variable};
+  }
+
+  void report_unset(NodeIndex node, const std::string& variable, const std::string& where) {
+    const std::string& name = tree_[node].key;
+    const std::string set = "give --set " + name + "=VALUE";
+    if (variable.empty()) {
+      reading_.diagnostics.error(tree_[node].key_mark, where + " has no default and is not set",
+                                 "add 'default:', or " + set);
+    } else {
+      reading_.diagnostics.error(
+          tree_[node].key_mark,
+          where + " is not set, nor is the variable " + variable + ", and it has no default",
+          "export " + variable + "=PATH, or " + set);
+    }
+  }
+
+  // `key` of a param that is for paths only; kNoNode also when it was refused.
+  NodeIndex find_of_path(NodeIndex node, const char* key, ParamType type,
+                         const std::string& where) {
+    const NodeIndex found = tree_.find(node, key);
+    if (found == kNoNode || type == ParamType::kPath) {
+      return found;
+    }
+    reading_.diagnostics.error(tree_[found].key_mark,
+                               "'" + std::string(key) + "' of " + where + ": its type is " +
+                                   type_names()[static_cast<size_t>(type)] +
+                                   ", only a path can have '" + key + "'",
+                               "remove it, or write type: path");
+    return kNoNode;
+  }
+
+  std::string read_variable(NodeIndex param, ParamType type, const std::string& where) {
+    const NodeIndex node = find_of_path(param, "env", type, where);
+    if (node == kNoNode) {
+      return "";
+    }
+    const YamlNode& found = tree_[node];
+    if (found.kind == YamlNode::Kind::kScalar && is_variable_name(found.text)) {
+      return found.text;
+    }
+    reading_.diagnostics.error(found.mark, "'env' of " + where + " must be the name of a variable",
+                               "write env: DATA_DIR");
+    return "";
+  }
+
+  std::optional<std::string> read_expected(NodeIndex param, ParamType type,
+                                           const std::string& where) {
+    static const std::vector<std::string> kExpected = {"file", "directory", "exists"};
+    const NodeIndex node = find_of_path(param, "expect", type, where);
+    if (node == kNoNode) {
+      return std::nullopt;
+    }
+    const std::string& text = tree_[node].text;
+    if (std::find(kExpected.begin(), kExpected.end(), text) != kExpected.end()) {
+      return text;
+    }
+    reading_.diagnostics.error(tree_[node].mark,
+                               "'expect' of " + where + " is '" + text + "', a path cannot be that",
+                               suggestion(text, kExpected, "it can be"));
+    return std::nullopt;
+  }
+
+  // What is at the path of the param that was added last.
+  void check_expected(const std::string& expected, Mark mark, const std::string& origin,
+                      const std::string& variable) {
+    const std::string& name = reading_.params.back().name;
+    const std::string& path = reading_.params.back().value.text;
+    std::error_code code;
+    const std::filesystem::file_status status = std::filesystem::status(path, code);
+    const bool is_directory = std::filesystem::is_directory(status);
+    const bool good = expected == "file"        ? std::filesystem::exists(status) && !is_directory
+                      : expected == "directory" ? is_directory
+                                                : std::filesystem::exists(status);
+    if (good) {
+      return;
+    }
+    const std::string what = expected == "exists" ? "" : ", a " + expected + " is expected";
+    const std::string found =
+        !std::filesystem::exists(status)
+            ? "there is no '" + path + "'" +
+                  (code && code != std::errc::no_such_file_or_directory ? ": " + code.message()
+                                                                        : "")
+            : "'" + path + "' is a " + (is_directory ? "directory" : "file");
+    const std::string also = variable.empty() ? "" : ", or in the variable " + variable;
+    reading_.diagnostics.error(mark, origin + ": " + found + what,
+                               "give its path with --set " + name + "=PATH" + also);
   }
 
   static std::string set_shown(const std::string& name, const std::string& value) {

@@ -1,5 +1,5 @@
 // What an attempt occupies and how it is treated: resources, timeout, grace, retry, priority,
-// on_failure.
+// on_failure. What follows a failed attempt is in spec_retry.cpp.
 #include <algorithm>
 
 #include "io/spec_reader.h"
@@ -10,10 +10,7 @@ namespace sluice::io {
 
 namespace {
 
-using scheduler::Cause;
-
 constexpr int64_t kCpusMax = 100'000;
-constexpr int64_t kRetryMax = 100;
 
 class RulesReader {
  public:
@@ -26,7 +23,7 @@ class RulesReader {
     read_duration("grace", task_.spec.grace);
     read_priority();
     read_on_failure();
-    read_retry(find("retry"));
+    read_retry(reading_, task_);
   }
 
  private:
@@ -141,69 +138,6 @@ class RulesReader {
     }
     task_.request.limits.push_back(
         {scheduler::LimitId(static_cast<size_t>(limit - reading_.limits.begin())), amount});
-  }
-
-  void read_retry(NodeIndex node) {
-    if (node == kNoNode || !expect_map(reading_, node, of_task("retry"),
-                                       "retry: {exit: {max: 2}, timeout: {max: 1}}")) {
-      return;
-    }
-    if (const NodeIndex lost = tree_.find(node, "lost"); lost != kNoNode) {
-      reading_.diagnostics.error(tree_[lost].key_mark,
-                                 "'lost' in retry of task '" + task_.name +
-                                     "': attempts whose worker was lost are tried again anyway",
-                                 "remove it");
-    }
-    const std::vector<std::string> reported = {"lost"};
-    check_keys(tree_, node, Level::kRetry, "retry of task '" + task_.name + "'",
-               reading_.diagnostics, reported);
-    for (size_t i = 0; i < scheduler::kCauseCount; ++i) {
-      const auto cause = static_cast<Cause>(i);
-      const NodeIndex child = tree_.find(node, scheduler::cause_name(cause));
-      if (child != kNoNode && cause != Cause::kLost) {
-        read_cause(child, cause);
-      }
-    }
-  }
-
-  void read_cause(NodeIndex node, Cause cause) {
-    const std::string name = scheduler::cause_name(cause);
-    const std::string where = "retry of cause '" + name + "' of task '" + task_.name + "'";
-    if (!expect_map(reading_, node, where, name + ": {max: 2}")) {
-      return;
-    }
-    check_keys(tree_, node, Level::kRetryCause, where, reading_.diagnostics);
-    const NodeIndex max = tree_.find(node, "max");
-    if (max == kNoNode) {
-      reading_.diagnostics.error(tree_[node].mark, where + " has no 'max'",
-                                 "write " + name + ": {max: 2}");
-    } else if (const auto number = read_int(reading_, max, "'max' in " + where, 1, kRetryMax)) {
-      task_.spec.retry.max[static_cast<size_t>(cause)] = static_cast<uint8_t>(*number);
-    }
-    const NodeIndex codes = tree_.find(node, "codes");
-    if (codes == kNoNode) {
-      return;
-    }
-    if (cause != Cause::kExit) {
-      reading_.diagnostics.error(tree_[codes].key_mark,
-                                 "'codes' in " + where + ": only 'exit' has statuses", "remove it");
-      return;
-    }
-    read_codes(codes, where);
-  }
-
-  void read_codes(NodeIndex node, const std::string& where) {
-    if (tree_[node].kind != YamlNode::Kind::kList || tree_[node].count == 0) {
-      reading_.diagnostics.error(tree_[node].mark,
-                                 "'codes' in " + where + " must be a list of exit statuses",
-                                 "write codes: [75]");
-      return;
-    }
-    for (const NodeIndex child : tree_.children(node)) {
-      if (const auto code = read_int(reading_, child, "a status in " + where, 1, 255)) {
-        task_.spec.retry.exit_codes.push_back(static_cast<int32_t>(*code));
-      }
-    }
   }
 
   SpecReading& reading_;

@@ -93,6 +93,42 @@ class PartClassifier {
     return all;
   }
 
+  // `sampl`, `True`, `input`.
+  [[nodiscard]] std::string lone_hint(const std::string& word) const {
+    for (const char* constant : {"true", "false"}) {
+      if (did_you_mean(word, std::vector<std::string>{constant}) == constant) {
+        return "did you mean '" + std::string(constant) + "'?";
+      }
+    }
+    std::vector<std::string> members;
+    for (const std::string& full : all_names()) {
+      members.push_back(full.substr(full.find('.') + 1));
+    }
+    if (const std::string near = did_you_mean(word, members); !near.empty()) {
+      const auto at = std::find(members.begin(), members.end(), near) - members.begin();
+      return "did you mean '" + all_names()[static_cast<size_t>(at)] + "'?";
+    }
+    const bool dir = did_you_mean(word, std::vector<std::string>{"dir"}) == "dir";
+    return dir ? "did you mean 'dir'?" : suggestion(word, all_names(), "known here:");
+  }
+
+  // `inputs.x`, `param.tol`, `items.k`: the rest of the name tells what is meant.
+  [[nodiscard]] std::string root_hint(const std::string& root) const {
+    for (const std::string& full : all_names()) {
+      const std::string known = full.substr(0, full.find('.'));
+      const bool alike = root.compare(0, known.size(), known) == 0 ||
+                         known.compare(0, root.size(), root) == 0 ||
+                         did_you_mean(root, std::vector<std::string>{known}) == known;
+      if (alike && full.substr(full.find('.') + 1) == name_->parts[1]) {
+        return "did you mean '" + full + "'?";
+      }
+    }
+    const std::vector<std::string> roots = {"params", "item", "in", "out"};
+    const std::string near = did_you_mean(root, roots);
+    return near.empty() ? suggestion(name_->text(), all_names(), "known here:")
+                        : "did you mean '" + near + "." + name_->parts[1] + "'?";
+  }
+
   void unknown_root(const std::string& root) {
     std::string hint;
     for (const std::string& full : all_names()) {
@@ -102,10 +138,7 @@ class PartClassifier {
       }
     }
     if (hint.empty()) {
-      const std::vector<std::string> roots = {"params", "item", "in", "out", "dir"};
-      const std::string near = did_you_mean(root, roots);
-      hint = near.empty() ? suggestion(root, all_names(), "known here:")
-                          : "did you mean '" + near + "'?";
+      hint = name_->parts.size() == 1 ? lone_hint(root) : root_hint(root);
     }
     fail("'" + name_->text() + "' is not known here", hint);
   }
@@ -240,13 +273,12 @@ std::optional<Value> read_value(SpecReading& reading, NodeIndex node, const std:
   const YamlNode& scalar = reading.tree[node];
   if (scalar.kind != YamlNode::Kind::kScalar) {
     reading.diagnostics.error(scalar.mark,
-                              what + " must be a single value, found a " +
-                                  (scalar.kind == YamlNode::Kind::kMap ? "map" : "list"));
+                              what + " must be a single value, found " + shown(scalar));
     return std::nullopt;
   }
   if (scalar.style == YamlNode::Style::kAbsent) {
     reading.diagnostics.error(scalar.mark, what + " has no value",
-                              "write a value, or \"\" for an empty text");
+                              "write a value, \"\" for an empty text, or leave the key out");
     return std::nullopt;
   }
   ParsedTemplate parsed = parse_template(scalar.text);
@@ -256,7 +288,7 @@ std::optional<Value> read_value(SpecReading& reading, NodeIndex node, const std:
   if (!parsed.errors.empty() || reading.diagnostics.errors() > errors_before) {
     return std::nullopt;
   }
-  static const TaskText kNoTask{{}, {{}}, {}, {}, ""};
+  static const TaskText kNoTask{{}, {{}}, {}, {}, {}, "", {}, {}, {}};
   const Scope scope(reading.params, kNoTask, 0);
   std::string text;
   for (const TemplatePart& part : parsed.parts) {
@@ -319,19 +351,34 @@ std::optional<int64_t> read_int(SpecReading& reading, NodeIndex node, const std:
   return number;
 }
 
+std::string shown(const YamlNode& node) {
+  if (node.kind != YamlNode::Kind::kScalar) {
+    return node.kind == YamlNode::Kind::kMap ? "a map" : "a list";
+  }
+  return node.style == YamlNode::Style::kAbsent ? "nothing" : "'" + node.text + "'";
+}
+
 bool expect_map(SpecReading& reading, NodeIndex node, const std::string& what,
                 const std::string& example) {
   const YamlNode& found = reading.tree[node];
   if (found.kind == YamlNode::Kind::kMap) {
     return true;
   }
-  const std::string kind = found.kind == YamlNode::Kind::kList       ? "a list"
-                           : found.style == YamlNode::Style::kAbsent ? "nothing"
-                                                                     : "'" + found.text + "'";
-  reading.diagnostics.error(found.mark, what + " must be a map, found " + kind,
+  reading.diagnostics.error(found.mark, what + " must be a map, found " + shown(found),
                             "write for example " + example);
   return false;
 }
+
+namespace {
+
+// The nearest name that is allowed, when little has to change.
+std::string name_hint(std::string name) {
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == '-' || c == ' ' || c == '.'; }, '_');
+  return is_name(name) ? "write '" + name + "'" : "";
+}
+
+}  // namespace
 
 bool check_name(SpecReading& reading, const YamlNode& node, const std::string& what) {
   if (is_name(node.key)) {
@@ -340,7 +387,8 @@ bool check_name(SpecReading& reading, const YamlNode& node, const std::string& w
   if (node.key.rfind("x-", 0) != 0 && node.key != kMergeKey) {
     reading.diagnostics.error(node.key_mark,
                               "'" + node.key + "' cannot be the name of " + what +
-                                  ": a letter, then letters, digits and _ are allowed");
+                                  ": a letter, then letters, digits and _ are allowed",
+                              name_hint(node.key));
   }
   return false;
 }

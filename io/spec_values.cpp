@@ -241,12 +241,12 @@ ParsedValue<std::vector<std::string>> parse_range(std::string_view begin, std::s
     }
   }
   const int64_t move = numbers[2].value;
+  if (move == 0) {
+    return ValueError{"the step of the range is 0", "a range is [first, end, step]"};
+  }
   const bool up = move > 0;
-  if (move == 0 ||
-      (up ? numbers[0].value >= numbers[1].value : numbers[0].value <= numbers[1].value)) {
-    return ValueError{"the range from " + std::string(begin) + " to " + std::string(end) + " by " +
-                          std::string(step) + " has no items",
-                      "a range is [first, end, step], the end not included"};
+  if (up ? numbers[0].value >= numbers[1].value : numbers[0].value <= numbers[1].value) {
+    return std::vector<std::string>();
   }
   const uint64_t span =
       up ? static_cast<uint64_t>(numbers[1].value) - static_cast<uint64_t>(numbers[0].value)

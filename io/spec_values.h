@@ -27,6 +27,7 @@ using ParsedValue = std::variant<T, ValueError>;
 // "2", "0.25": units of a counter, at most four decimals.
 [[nodiscard]] ParsedValue<scheduler::Amount> parse_amount(std::string_view text);
 // Half-open, exact in decimals: 0, 0.3, 0.1 gives "0.0", "0.1", "0.2".
+// Nothing when the end is not behind the beginning.
 [[nodiscard]] ParsedValue<std::vector<std::string>> parse_range(std::string_view begin,
                                                                 std::string_view end,
                                                                 std::string_view step);

@@ -1,5 +1,7 @@
 #include "io/spec_yaml.h"
 
+#include "io/spec_syntax.h"
+
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
@@ -54,6 +56,37 @@ size_t bad_utf8(std::string_view text) {
   return std::string_view::npos;
 }
 
+// An escape of a double-quoted text.
+struct Escape {
+  size_t source_bytes = 0;  // with the backslash
+  size_t text_bytes = 0;    // of what it stands for
+};
+
+size_t utf8_bytes(uint32_t code) {
+  return code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+}
+
+// `source` begins with a backslash.
+Escape read_escape(std::string_view source) {
+  const char kind = source.size() > 1 ? source[1] : ' ';
+  const size_t digits = kind == 'x' ? 2 : kind == 'u' ? 4 : kind == 'U' ? 8 : 0;
+  if (digits > 0) {
+    uint32_t code = 0;
+    for (const char c : source.substr(2, digits)) {
+      const auto digit = static_cast<uint32_t>(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
+      code = code * 16 + digit;
+    }
+    return {2 + digits, utf8_bytes(code)};
+  }
+  if (kind == '\n') {  // the line goes on: its indentation does not count
+    return {std::min(source.find_first_not_of(" \t", 2), source.size()), 0};
+  }
+  if (kind == 'N' || kind == '_') {
+    return {2, 2};
+  }
+  return {2, kind == 'L' || kind == 'P' ? size_t{3} : size_t{1}};
+}
+
 }  // namespace
 
 std::vector<NodeIndex> YamlTree::children(NodeIndex parent) const {
@@ -75,6 +108,23 @@ NodeIndex YamlTree::find(NodeIndex map, std::string_view key) const {
     }
   }
   return kNoNode;
+}
+
+void YamlTree::inherit(NodeIndex map, NodeIndex entry, bool deep) {
+  const NodeIndex own = find(map, nodes_[entry].key);
+  if (own == kNoNode) {
+    const auto copy = static_cast<NodeIndex>(nodes_.size());
+    nodes_.push_back(YamlNode(nodes_[entry]));  // its children are shared
+    nodes_[copy].next = kNoNode;
+    const std::vector<NodeIndex> others = children(map);
+    (others.empty() ? nodes_[map].first : nodes_[others.back()].next) = copy;
+    ++nodes_[map].count;
+  } else if (deep && nodes_[own].kind == YamlNode::Kind::kMap &&
+             nodes_[entry].kind == YamlNode::Kind::kMap) {
+    for (const NodeIndex child : children(entry)) {
+      inherit(own, child, false);
+    }
+  }
 }
 
 size_t YamlTree::source_offset(Mark mark) const {
@@ -104,13 +154,23 @@ size_t YamlTree::offset_of(NodeIndex scalar, size_t text_offset) const {
   }
   const std::string& text = node.text;
   size_t i = 0;
+  if (text.empty()) {
+    return source_offset(node.mark);
+  }
   while (
       i < std::min(text_offset, text.size()) ||
       (at < source_.size() && i < text.size() && text[i] != source_[at] && is_space(source_[at]))) {
     if (at >= source_.size()) {
       return source_offset(node.mark);
     }
-    if (text[i] == source_[at]) {
+    if (node.style == YamlNode::Style::kDoubleQuoted && source_[at] == '\\') {
+      const Escape escape = read_escape(std::string_view(source_).substr(at));
+      if (i + escape.text_bytes > std::min(text_offset, text.size())) {
+        return at;  // within a character
+      }
+      at = std::min(at + escape.source_bytes, source_.size());
+      i += escape.text_bytes;
+    } else if (text[i] == source_[at]) {
       const bool doubled = node.style == YamlNode::Style::kSingleQuoted && text[i] == '\'';
       at += doubled ? 2 : 1;
       ++i;
@@ -118,12 +178,8 @@ size_t YamlTree::offset_of(NodeIndex scalar, size_t text_offset) const {
       ++at;
     } else if (is_space(text[i])) {
       ++i;
-    } else if (node.style == YamlNode::Style::kDoubleQuoted && source_[at] == '\\' &&
-               at + 1 < source_.size() && source_[at + 1] == text[i]) {
-      at += 2;
-      ++i;
     } else {
-      return source_offset(node.mark);  // an escape with a code: the scalar's beginning must do
+      return source_offset(node.mark);  // the scalar's beginning must do
     }
   }
   return at;
@@ -171,8 +227,8 @@ class YamlBuilder final : public YAML::EventHandler {
             : 0;
     node.style = length == 0 ? YamlNode::Style::kAbsent : YamlNode::Style::kPlain;
     node.text = tree_.source_.substr(tree_.source_offset(node.mark), length);
-    if (length == 0 && !open_.empty() && open_.back().has_key) {
-      node.mark = open_.back().key_mark;
+    if (length == 0 && !open_.empty()) {
+      node.mark = open_.back().has_key ? open_.back().key_mark : before(node.mark);
     }
     add(std::move(node));
   }
@@ -249,6 +305,13 @@ class YamlBuilder final : public YAML::EventHandler {
     return !(parent.has_key && on_later_line && mark.column <= begin.column);
   }
 
+  // The last thing before a place: the dash or comma of an absent item.
+  [[nodiscard]] Mark before(Mark mark) const {
+    const size_t offset = tree_.source_offset(mark);
+    const size_t at = offset == 0 ? 0 : tree_.source_.find_last_not_of(" \t\n", offset - 1);
+    return at == std::string::npos ? mark : tree_.mark_at(at);
+  }
+
   [[nodiscard]] YamlNode::Style style_at(Mark mark, const std::string& tag) const {
     if (tag != "!") {
       return YamlNode::Style::kPlain;
@@ -260,13 +323,16 @@ class YamlBuilder final : public YAML::EventHandler {
                       : YamlNode::Style::kBlock;
   }
 
+  // Looks at the indentation only: a line may be as long as the file.
   void check_tab(Mark mark) {
     const size_t at = tree_.source_offset(mark);
     const size_t begin = tree_.line_begins_[mark.line - 1];
-    const std::string_view before = std::string_view(tree_.source_).substr(begin, at - begin);
-    if (before.find('\t') != std::string_view::npos &&
-        before.find_first_not_of(" \t") == std::string_view::npos) {
-      diagnostics_.error({mark.line, static_cast<uint32_t>(before.find('\t') + 1)},
+    if (tree_.source_.find_first_not_of(" \t", begin) < at) {
+      return;
+    }
+    const size_t tab = std::string_view(tree_.source_).substr(begin, at - begin).find('\t');
+    if (tab != std::string_view::npos) {
+      diagnostics_.error({mark.line, static_cast<uint32_t>(tab + 1)},
                          "tab used for indentation, use spaces");
     }
   }
@@ -322,7 +388,7 @@ class YamlBuilder final : public YAML::EventHandler {
       const bool braces = tree_.source_.compare(tree_.source_offset(node.mark), 1, "{") == 0;
       diagnostics_.error(node.mark, "a key must be a text, found a list or a map",
                          braces ? "to insert a value write \"${{ name }}\", in quotes" : "");
-      parent.key = "";
+      parent.key = kMergeKey;  // as little to be looked at
     } else if (node.text == kMergeKey) {
       refuse_anchors_at(node.mark);
     } else if (const auto [first, fresh] = parent.keys.emplace(node.text, node.mark); !fresh) {
@@ -332,6 +398,9 @@ class YamlBuilder final : public YAML::EventHandler {
                          "remove one of them");
     }
     // Only lists and maps in a key's place need a node of their own, to hold their children.
+    if (node.kind == YamlNode::Kind::kScalar) {
+      return kNoNode;
+    }
     tree_.nodes_.push_back(std::move(node));
     return static_cast<NodeIndex>(tree_.nodes_.size() - 1);
   }
@@ -365,36 +434,6 @@ class SecondDocument final : public YAML::EventHandler {
                   YAML::EmitterStyle::value) override {}
   void OnMapEnd() override {}
 };
-
-std::string_view line_of(const std::string& source, const std::vector<size_t>& begins,
-                         size_t line) {
-  const size_t end = line < begins.size() ? begins[line] - 1 : source.size();
-  return std::string_view(source).substr(begins[line - 1], end - begins[line - 1]);
-}
-
-// yaml-cpp's words for a tab in the indentation or for an unquoted `${{` lead nowhere, so look for
-// these first.
-void report_syntax(const std::string& source, const std::vector<size_t>& begins,
-                   const YAML::Exception& failure, Diagnostics& diagnostics) {
-  const Mark mark = failure.mark.is_null() ? Mark{} : to_mark(failure.mark);
-  const size_t last = std::min<size_t>(mark.line, begins.size());
-  for (size_t line = last; line > 0 && line + 2 > last; --line) {
-    const std::string_view text = line_of(source, begins, line);
-    const size_t tab = text.substr(0, text.find_first_not_of(" \t")).find('\t');
-    if (tab != std::string_view::npos) {
-      diagnostics.error({static_cast<uint32_t>(line), static_cast<uint32_t>(tab + 1)},
-                        "tab used for indentation, use spaces");
-      return;
-    }
-  }
-  std::string hint;
-  for (size_t line = last; line > 0 && line + 2 > last; --line) {
-    if (line_of(source, begins, line).find("${{") != std::string_view::npos) {
-      hint = "inside [ ] and { } put texts with ${{ }} in double quotes: \"${{ name }}\"";
-    }
-  }
-  diagnostics.error(mark, "not valid YAML: " + failure.msg, hint);
-}
 
 }  // namespace
 
@@ -449,7 +488,7 @@ std::optional<YamlTree> read_yaml(std::string source, Diagnostics& diagnostics) 
                       c == '\r'   ? "a carriage return within a line"
                       : c == '\0' ? "a NUL byte within the text"
                                   : "this byte is not UTF-8 text",
-                      "save the file as UTF-8 text");
+                      c == '\r' || c == '\0' ? "remove it" : "save the file as UTF-8 text");
     return std::nullopt;
   }
   std::istringstream in(tree.source_);
@@ -466,7 +505,8 @@ std::optional<YamlTree> read_yaml(std::string source, Diagnostics& diagnostics) 
                         "remove the '---' before it");
     }
   } catch (const YAML::Exception& failure) {
-    report_syntax(tree.source_, tree.line_begins_, failure, diagnostics);
+    const Mark mark = failure.mark.is_null() ? Mark{} : to_mark(failure.mark);
+    report_syntax(tree.source_, mark, failure.msg, diagnostics);
     return std::nullopt;
   }
   for (const Diagnostic& finding : findings.all()) {

@@ -38,6 +38,9 @@ class YamlTree {
  public:
   [[nodiscard]] const YamlNode& operator[](NodeIndex index) const { return nodes_[index]; }
   [[nodiscard]] NodeIndex root() const { return root_; }
+  // Gives `map` the entry, of another map, unless it has that key. `deep`: when both are maps, what
+  // it lacks of that. An inherited entry is found and reported where it was written.
+  void inherit(NodeIndex map, NodeIndex entry, bool deep);
   [[nodiscard]] const std::string& source() const { return source_; }
   // The children of a list or map, in order.
   [[nodiscard]] std::vector<NodeIndex> children(NodeIndex parent) const;

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 
+#include "io/checker.h"
 #include "io/fault.h"
 #include "io/tier.h"
 
@@ -15,6 +15,7 @@ namespace sluice::io {
 
 using scheduler::AttemptId;
 using scheduler::ObjectId;
+using scheduler::OutputKind;
 
 namespace {
 
@@ -94,6 +95,10 @@ fs::path Store::attempt_folder(AttemptId attempt, bool on_disk) const {
   return tier(on_disk) / "a" / std::to_string(attempt.value);
 }
 
+fs::path Store::arriving_path(ObjectId object, bool on_disk) const {
+  return path_of(object, on_disk).string() + kArriving;
+}
+
 fs::path Store::working_directory(AttemptId attempt) const {
   const auto found = attempts_.find(attempt);
   return attempt_folder(attempt, found != attempts_.end() && found->second.on_disk) / "w";
@@ -116,20 +121,27 @@ int64_t Store::bytes_to_come() const {
 
 const Store::Object* Store::find_sealed(ObjectId object) const {
   const auto found = objects_.find(object);
-  return found == objects_.end() || found->second.arriving.open() ? nullptr : &found->second;
+  return found == objects_.end() || found->second.arrives() ? nullptr : &found->second;
+}
+
+Expected<Store::Object*> Store::find_arriving(ObjectId object) {
+  const auto found = objects_.find(object);
+  if (found != objects_.end() && found->second.arrives()) return &found->second;
+  return Error{"object " + std::to_string(object.value) + " is not arriving"};
 }
 
 void Store::add(ObjectId object, Object entry) {
   forget(object);
-  if (!entry.on_disk) memory_bytes_->fetch_add(entry.bytes);
+  if (!entry.on_disk) memory_bytes_->fetch_add(entry.occupied_bytes);
   objects_.emplace(object, std::move(entry));
 }
 
 void Store::forget(ObjectId object) {
   const auto found = objects_.find(object);
   if (found == objects_.end()) return;
-  if (!found->second.on_disk) memory_bytes_->fetch_sub(found->second.bytes);
+  if (!found->second.on_disk) memory_bytes_->fetch_sub(found->second.occupied_bytes);
   objects_.erase(found);
+  std::erase_if(served_, [object](const auto& served) { return served.first == object; });
 }
 
 // -- attempts
@@ -156,32 +168,40 @@ fs::path Store::output_path(AttemptId attempt, const AttemptSpec& spec, size_t i
 Expected<SealedOutput> Store::seal(AttemptId attempt, const AttemptSpec& spec, size_t i) {
   const AttemptOutput& output = spec.outputs[i];
   const fs::path path = output_path(attempt, spec, i);
+  const bool is_directory = output.kind == OutputKind::kDir;
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0) {
     if (errno != ENOENT) return system_error("look at", path, errno);
-    return Error{"output '" + output.name + "' was not written: no file '" + output.file_name +
+    return Error{"output '" + output.name + "' was not written: no " +
+                 (is_directory ? "directory" : "file") + " '" + output.file_name +
                  "' in the attempt's directory; " + what_a_folder_holds(path.parent_path())};
   }
-  if (!S_ISREG(info.st_mode)) {
-    return Error{"output '" + output.name + "': '" + output.file_name + "' is " +
-                 kind_of_file(path) + "; expected a regular file: write or copy the bytes there"};
+  if (is_directory ? !S_ISDIR(info.st_mode) : !S_ISREG(info.st_mode)) {
+    return Error{"output '" + output.name + "': " + wrong_kind_of_output(path, output.kind)};
   }
   const auto staged = attempts_.find(attempt);
   SLUICE_ASSERT(staged != attempts_.end(), attempt);
   Object object;
   object.on_disk = staged->second.on_disk;
-  object.bytes = info.st_size;
+  object.is_directory = is_directory;
+  object.bytes = object.occupied_bytes = info.st_size;
   object.mode = sealed_mode(info.st_mode);
   const fs::path sealed = path_of(output.object, object.on_disk);
-  const Status moved = move_sealed(path, sealed, info);
+  const Status moved =
+      is_directory ? seal_directory(path, output.object, object) : move_sealed(path, sealed, info);
   if (!moved) return moved.error();
   const int64_t bytes = object.bytes;
+  count_sealed(attempt, spec, object.occupied_bytes);
   add(output.object, std::move(object));
-  staged->second.expected_bytes = std::max<int64_t>(0, staged->second.expected_bytes - bytes);
-  staged->second.sealed_bytes += bytes;
-  int64_t& most = output_bytes_[task_of(spec)];
-  most = std::max(most, staged->second.sealed_bytes);
   return SealedOutput{sealed, bytes};
+}
+
+void Store::count_sealed(AttemptId attempt, const AttemptSpec& spec, int64_t bytes) {
+  Attempt& staged = attempts_.at(attempt);
+  staged.expected_bytes = std::max<int64_t>(0, staged.expected_bytes - bytes);
+  staged.sealed_bytes += bytes;
+  int64_t& most = output_bytes_[task_of(spec)];
+  most = std::max(most, staged.sealed_bytes);
 }
 
 Status Store::clean(AttemptId attempt) {
@@ -216,105 +236,110 @@ Status Store::take_from(ObjectId object, const fs::path& peer_object, bool on_di
   if (::lstat(peer_object.c_str(), &info) != 0) return system_error("open", peer_object, errno);
   Object taken;
   taken.on_disk = on_disk;
-  taken.bytes = info.st_size;
+  taken.bytes = taken.occupied_bytes = info.st_size;
   taken.mode = sealed_mode(info.st_mode);
-  if (::link(peer_object.c_str(), path_of(object, on_disk).c_str()) != 0) {
+  Status done = Done{};
+  if (S_ISDIR(info.st_mode)) {
+    done = take_directory(object, peer_object, taken);
+  } else if (::link(peer_object.c_str(), path_of(object, on_disk).c_str()) != 0) {
     if (errno == ENOENT) return system_error("link", peer_object, ENOENT);
     taken.on_disk = prefer_disk(taken.bytes);
-    const Status copied = copy_file(
-        peer_object, path_of(object, taken.on_disk).string() + kArriving, taken.mode, Sync::kNo);
-    if (!copied) return copied;
-    const Status renamed = rename_file(path_of(object, taken.on_disk).string() + kArriving,
-                                       path_of(object, taken.on_disk));
-    if (!renamed) return renamed;
+    const fs::path arriving = arriving_path(object, taken.on_disk);
+    done = copy_file(peer_object, arriving, taken.mode, Sync::kNo);
+    if (done) done = rename_file(arriving, path_of(object, taken.on_disk));
   }
-  add(object, std::move(taken));
-  return Done{};
+  if (done) add(object, std::move(taken));
+  return done;
 }
 
-Status Store::begin_receive(ObjectId object, int64_t bytes, uint32_t mode) {
+Status Store::begin_receive(ObjectId object, const ObjectForm& form) {
   if (objects_.contains(object)) {
     return Error{"object " + std::to_string(object.value) + " is here or arriving already", EEXIST};
   }
+  if (form.manifest_bytes < 0 || form.total_bytes < form.manifest_bytes) {
+    return Error{"object " + std::to_string(object.value) + " cannot have " +
+                 std::to_string(form.total_bytes) + " bytes"};
+  }
   Object entry;
-  entry.on_disk = prefer_disk(bytes);
-  entry.bytes = bytes;
-  entry.mode = sealed_mode(mode);
-  Expected<FileDescriptor> file =
-      open_file(path_of(object, entry.on_disk).string() + kArriving, O_WRONLY | O_CREAT | O_TRUNC);
-  if (!file) return file.error();
-  entry.arriving = std::move(*file);
+  entry.on_disk = prefer_disk(form.total_bytes);
+  entry.bytes = entry.occupied_bytes = form.total_bytes;
+  entry.mode = sealed_mode(form.mode);
+  if (form.manifest_bytes > 0) {
+    begin_directory(object, form, entry);
+  } else {
+    Expected<FileDescriptor> file =
+        open_file(arriving_path(object, entry.on_disk), O_WRONLY | O_CREAT | O_TRUNC);
+    if (!file) return file.error();
+    entry.arriving = std::move(*file);
+  }
   add(object, std::move(entry));
   return Done{};
 }
 
 Status Store::write_piece(ObjectId object, int64_t offset, std::span<const std::byte> bytes) {
-  const auto found = objects_.find(object);
-  if (found == objects_.end() || !found->second.arriving.open()) {
-    return Error{"object " + std::to_string(object.value) + " is not arriving"};
-  }
-  Object& entry = found->second;
+  const Expected<Object*> found = find_arriving(object);
+  if (!found) return found.error();
+  Object& entry = **found;
   const auto size = static_cast<int64_t>(bytes.size());
   if (offset < 0 || size > entry.bytes || offset > entry.bytes - size) {
     return Error{"object " + std::to_string(object.value) + " has " + std::to_string(entry.bytes) +
                  " bytes; a piece came with " + std::to_string(size) + " bytes at " +
                  std::to_string(offset)};
   }
-  const Status written = write_at(entry.arriving.get(), bytes, offset,
-                                  path_of(object, entry.on_disk).string() + kArriving);
+  const Status written = entry.is_directory ? entry.arriving_tree->write(offset, bytes)
+                                            : write_at(entry.arriving.get(), bytes, offset,
+                                                       arriving_path(object, entry.on_disk));
   if (written) entry.arrived_bytes += size;
   return written;
 }
 
 Status Store::finish_receive(ObjectId object) {
-  const auto found = objects_.find(object);
-  if (found == objects_.end() || !found->second.arriving.open()) {
-    return Error{"object " + std::to_string(object.value) + " is not arriving"};
-  }
-  Object& entry = found->second;
+  const Expected<Object*> found = find_arriving(object);
+  if (!found) return found.error();
+  Object& entry = **found;
   if (entry.arrived_bytes != entry.bytes) {
     return Error{"object " + std::to_string(object.value) + " has " + std::to_string(entry.bytes) +
                  " bytes, but " + std::to_string(entry.arrived_bytes) + " arrived"};
   }
-  const fs::path path = path_of(object, entry.on_disk);
-  const fs::path arriving = path.string() + kArriving;
+  if (entry.is_directory) return finish_directory(object, entry);
+  const fs::path arriving = arriving_path(object, entry.on_disk);
   if (::fchmod(entry.arriving.get(), entry.mode) != 0) {
     return system_error("make read-only", arriving, errno);
   }
-  const Status renamed = rename_file(arriving, path);
+  const Status renamed = rename_file(arriving, path_of(object, entry.on_disk));
   if (renamed) entry.arriving.reset();
   return renamed;
 }
 
 void Store::abandon_receive(ObjectId object) {
-  const auto found = objects_.find(object);
-  if (found == objects_.end() || !found->second.arriving.open()) return;
-  ::unlink((path_of(object, found->second.on_disk).string() + kArriving).c_str());
+  const Expected<Object*> found = find_arriving(object);
+  if (!found) return;
+  (void)remove_tree(arriving_path(object, (*found)->on_disk));
   forget(object);
 }
 
 Expected<std::vector<std::byte>> Store::read_piece(ObjectId object, int64_t offset, int64_t length,
-                                                   int64_t& total_bytes, uint32_t& mode) const {
-  total_bytes = -1;
+                                                   ObjectForm& form) {
+  form = {};
   const Object* held = find_sealed(object);
   if (held == nullptr) {
     return Error{"object " + std::to_string(object.value) + " is not held here", ENOENT};
+  }
+  if (held->is_directory) {
+    const Expected<TreeReader*> tree = serve_directory(object, *held);
+    if (!tree) return tree.error();
+    Expected<Bytes> bytes = (*tree)->read(offset, length);
+    if (bytes) form = {(*tree)->total_bytes(), (*tree)->manifest_bytes(), held->mode};
+    return bytes;
   }
   const fs::path path = path_of(object, held->on_disk);
   const Expected<FileDescriptor> file = open_file(path, O_RDONLY);
   if (!file) return file.error();
   const int64_t end = std::min(held->bytes, offset + std::min(length, held->bytes));
   std::vector<std::byte> bytes(static_cast<size_t>(std::max<int64_t>(0, end - offset)));
-  for (size_t done = 0; done < bytes.size();) {
-    const ssize_t count = ::pread(file->get(), bytes.data() + done, bytes.size() - done,
-                                  offset + static_cast<int64_t>(done));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return system_error("read", path, errno);
-    if (count == 0) return Error{"'" + path.string() + "' is shorter than when it was sealed", EIO};
-    done += static_cast<size_t>(count);
-  }
-  total_bytes = held->bytes;
-  mode = held->mode;
+  const Status read = read_at(file->get(), bytes, offset, path);
+  if (!read) return read.error();
+  form = {held->bytes, 0, held->mode};
   return bytes;
 }
 
@@ -326,9 +351,10 @@ Status Store::save(ObjectId object, const fs::path& temporary) const {
   std::error_code code;
   fs::create_directories(temporary.parent_path(), code);
   if (code) return system_error("make the folder", temporary.parent_path(), code.value());
+  const fs::path path = path_of(object, held->on_disk);
   const mode_t mode = (held->mode & 0111U) != 0 ? 0777 : 0666;
-  const Status copied =
-      copy_file(path_of(object, held->on_disk), temporary, mode, Sync::kFileAndFolder);
+  const Status copied = held->is_directory ? save_directory(path, temporary)
+                                           : copy_file(path, temporary, mode, Sync::kFileAndFolder);
   if (copied) SLUICE_FAULT_POINT("store.saved");
   return copied;
 }
@@ -339,8 +365,7 @@ Status Store::remove(ObjectId object) {
   if (held == nullptr) return Done{};
   const fs::path path = path_of(object, held->on_disk);
   forget(object);
-  if (::unlink(path.c_str()) == 0 || errno == ENOENT) return Done{};
-  return system_error("remove", path, errno);
+  return remove_tree(path);
 }
 
 }  // namespace sluice::io

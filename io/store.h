@@ -3,10 +3,11 @@
 // /tmp, its name ends in `.disk`):
 //
 //   sluice.<uid>.<owner pid>.<owner start time>.<mpi_rank>/
-//     o/<object>          sealed object, mode 0444 (0555 if executable); `<object>.part`: arriving
+//     o/<object>          sealed object, mode 0444 (0555 if executable), or a directory of such
+//                         files, itself 0555; `<object>.part`: arriving
 //     a/<attempt>/w/      the attempt's current directory, empty but for in/ and `as:` links
 //     a/<attempt>/w/in/<input>/<file>   links
-//     a/<attempt>/s/      script, list files: not visible as the program's own
+//     a/<attempt>/s/      script, list files, values to read: not visible as the program's own
 //     a/<attempt>/t/      the attempt's $TMPDIR, always in the second tier
 //
 // Budget: the bytes of the first tier's objects are counted, and what running attempts will
@@ -14,11 +15,13 @@
 // left, new attempt directories and fetched objects go to the second tier. Owner of the folder: the
 // guard's pid and start time, so that anyone can tell that it is orphaned. Used by the worker's I/O
 // thread only (the size is read by the control thread through an atomic). Test:
-// tests/io/store_test.cpp, tests/io/store_stage_test.cpp, tests/io/store_place_test.cpp
+// tests/io/store_test.cpp, tests/io/store_tree_test.cpp, tests/io/store_stage_test.cpp,
+// tests/io/store_place_test.cpp
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -29,6 +32,7 @@
 
 #include "io/attempt_spec.h"
 #include "io/file_descriptor.h"
+#include "io/tree_stream.h"
 #include "scheduler/expected.h"
 #include "scheduler/types.h"
 
@@ -55,7 +59,9 @@ struct StorePlace {
 [[nodiscard]] StorePlace store_place(int64_t owner_pid, uint64_t owner_start_time, int mpi_rank);
 // Removes a store (both tiers). Never an error that matters: returns what could not be removed.
 [[nodiscard]] std::vector<std::string> remove_store(const StorePlace& place);
-// This user's stores on this node whose owner process is gone: removes them, returns how many.
+// This user's stores on this node whose owner process is gone: folders, of both tiers.
+[[nodiscard]] std::vector<std::filesystem::path> orphaned_stores();
+// Removes them, returns of how many owners.
 size_t remove_orphaned_stores();
 // Field 22 of /proc/<pid>/stat: with the pid it names a process for good. 0: no such process.
 [[nodiscard]] uint64_t process_start_time(int64_t pid);
@@ -65,13 +71,24 @@ struct StagedAttempt {
   std::vector<std::string> argv;
   std::vector<std::pair<std::string, std::string>> environment;  // additions, last wins
   std::string working_directory;
+  std::string stdin_path;                 // "": /dev/null
+  std::string stdout_path;                // "": kept as the attempt's log
+  std::string setup_state_path;           // emptied when setup is done; "": there is no setup
+  std::string failed_line_path;           // a script's line that failed, if bash can tell
   std::string stream_directory;           // for streams too long to be handed over in a message
   std::vector<std::string> output_paths;  // by output: where it must be found after the attempt
 };
 
 struct SealedOutput {
   std::filesystem::path path;
-  int64_t bytes = 0;
+  int64_t bytes = 0;  // of a directory: of its files
+};
+
+// An object as it travels: a file's bytes, or those of a directory (io/tree_stream.h).
+struct ObjectForm {
+  int64_t total_bytes = -1;    // -1: it is not held
+  int64_t manifest_bytes = 0;  // of a directory, the first part of them; 0: a file
+  uint32_t mode = 0;           // permission bits of a file
 };
 
 class Store {
@@ -95,7 +112,8 @@ class Store {
   [[nodiscard]] std::filesystem::path output_path(scheduler::AttemptId attempt,
                                                   const AttemptSpec& spec, size_t i) const;
   // Moves the checked output to its object path, read-only. An error for a missing output (it says
-  // what is there instead), links, special files, directories.
+  // what is there instead) and for one of another kind than declared. A directory is moved as a
+  // whole; an error too for what cannot be kept of it (io/manifest.h).
   [[nodiscard]] Expected<SealedOutput> seal(scheduler::AttemptId attempt, const AttemptSpec& spec,
                                             size_t i);
   Status clean(scheduler::AttemptId attempt);  // removes the attempt's directory
@@ -110,15 +128,15 @@ class Store {
   // A peer's object on the same node, in either of its tiers: hard link, or copy when that fails
   // (other file system).
   Status link_from(scheduler::ObjectId object, const std::filesystem::path& peer_store_memory);
-  // A fetched object arrives in pieces, in any order; it is there after finish().
-  Status begin_receive(scheduler::ObjectId object, int64_t bytes, uint32_t mode);
+  // A fetched object arrives in pieces, in any order; it is there after finish(). Of a directory
+  // the pieces that begin in the manifest come first and in order.
+  Status begin_receive(scheduler::ObjectId object, const ObjectForm& form);
   Status write_piece(scheduler::ObjectId object, int64_t offset, std::span<const std::byte> bytes);
   Status finish_receive(scheduler::ObjectId object);
   void abandon_receive(scheduler::ObjectId object);
   [[nodiscard]] Expected<std::vector<std::byte>> read_piece(scheduler::ObjectId object,
                                                             int64_t offset, int64_t length,
-                                                            int64_t& total_bytes,
-                                                            uint32_t& mode) const;
+                                                            ObjectForm& form);
   // Copy to `temporary` (its folders are made), fsync of file and folder: ready for rank 0's
   // rename. Writable by its owner as umask says: what is published is the user's.
   Status save(scheduler::ObjectId object, const std::filesystem::path& temporary) const;
@@ -130,11 +148,17 @@ class Store {
   Store() = default;
   struct Object {
     bool on_disk = false;
-    int64_t bytes = 0;
+    bool is_directory = false;
+    int64_t bytes = 0;           // of a directory that is received: as it travels
+    int64_t occupied_bytes = 0;  // what it takes of its tier
     uint32_t mode = 0444;
-    FileDescriptor arriving;  // open while the object is received
+    FileDescriptor arriving;                    // open while a file is received
+    std::unique_ptr<TreeWriter> arriving_tree;  // while a directory is received
     int64_t arrived_bytes = 0;
+    [[nodiscard]] bool arrives() const { return arriving.open() || arriving_tree != nullptr; }
   };
+  // Directories that peers read, the latest first.
+  using ServedTrees = std::deque<std::pair<scheduler::ObjectId, TreeReader>>;
   struct Attempt {
     bool on_disk = false;
     int64_t expected_bytes = 0;  // of outputs that are not sealed yet
@@ -144,12 +168,14 @@ class Store {
     return on_disk ? place_.disk : place_.memory;
   }
   [[nodiscard]] std::filesystem::path path_of(scheduler::ObjectId object, bool on_disk) const;
+  [[nodiscard]] std::filesystem::path arriving_path(scheduler::ObjectId object, bool on_disk) const;
   [[nodiscard]] std::filesystem::path attempt_folder(scheduler::AttemptId attempt,
                                                      bool on_disk) const;
   [[nodiscard]] std::filesystem::path working_directory(scheduler::AttemptId attempt) const;
   [[nodiscard]] bool prefer_disk(int64_t more_bytes) const;
   [[nodiscard]] int64_t bytes_to_come() const;  // of running attempts, into the first tier
   [[nodiscard]] const Object* find_sealed(scheduler::ObjectId object) const;
+  [[nodiscard]] Expected<Object*> find_arriving(scheduler::ObjectId object);
   void add(scheduler::ObjectId object, Object entry);
   void forget(scheduler::ObjectId object);
   [[nodiscard]] Expected<StagedAttempt> stage_in(scheduler::AttemptId attempt,
@@ -158,12 +184,26 @@ class Store {
                                                  bool on_disk);
   Status take_from(scheduler::ObjectId object, const std::filesystem::path& peer_object,
                    bool on_disk);
+  void count_sealed(scheduler::AttemptId attempt, const AttemptSpec& spec, int64_t bytes);
+
+  // Directories: io/store_tree.cpp.
+  Status seal_directory(const std::filesystem::path& from, scheduler::ObjectId object,
+                        Object& entry);
+  Status save_directory(const std::filesystem::path& from,
+                        const std::filesystem::path& temporary) const;
+  Status take_directory(scheduler::ObjectId object, const std::filesystem::path& peer_object,
+                        Object& entry);
+  void begin_directory(scheduler::ObjectId object, const ObjectForm& form, Object& entry);
+  Status finish_directory(scheduler::ObjectId object, Object& entry);
+  [[nodiscard]] Expected<TreeReader*> serve_directory(scheduler::ObjectId object,
+                                                      const Object& held);
 
   StorePlace place_;
   int64_t memory_budget_bytes_ = 0;
   std::unique_ptr<std::atomic<int64_t>> memory_bytes_ = std::make_unique<std::atomic<int64_t>>(0);
   std::map<scheduler::ObjectId, Object> objects_;
   std::map<scheduler::AttemptId, Attempt> attempts_;
+  ServedTrees served_;
   std::map<std::string, int64_t> output_bytes_;  // by task: the most that an attempt has sealed
 };
 

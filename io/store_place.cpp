@@ -166,21 +166,29 @@ std::vector<std::string> remove_store(const StorePlace& place) {
   return left;
 }
 
-size_t remove_orphaned_stores() {
-  std::set<std::string> removed;
+std::vector<fs::path> orphaned_stores() {
+  std::set<fs::path> found;
   for (const fs::path& base :
        {memory_base(), disk_base(), fs::path("/dev/shm"), fs::path("/tmp")}) {
     std::error_code code;
     fs::directory_iterator entry(base, code);
     for (; !code && entry != fs::directory_iterator(); entry.increment(code)) {
-      std::string name = entry->path().filename().string();
-      const auto store = own_store(name);
+      const auto store = own_store(entry->path().filename().string());
       if (!store || !is_own_folder(entry->path())) continue;
       if (process_start_time(store->owner_pid) == store->owner_start_time) continue;
-      if (!remove_tree(entry->path())) continue;
-      if (name.ends_with(kDiskSuffix)) name.resize(name.size() - kDiskSuffix.size());
-      removed.insert(name);
+      found.insert(entry->path());
     }
+  }
+  return {found.begin(), found.end()};
+}
+
+size_t remove_orphaned_stores() {
+  std::set<std::string> removed;
+  for (const fs::path& store : orphaned_stores()) {
+    if (!remove_tree(store)) continue;
+    std::string name = store.filename();
+    if (name.ends_with(kDiskSuffix)) name.resize(name.size() - kDiskSuffix.size());
+    removed.insert(name);
   }
   return removed.size();
 }

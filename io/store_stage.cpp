@@ -6,6 +6,8 @@
 #include <cerrno>
 
 #include "io/checker.h"
+#include "io/command_size.h"
+#include "io/pipeline.h"
 #include "io/store.h"
 #include "io/tier.h"
 #include "scheduler/check.h"
@@ -19,8 +21,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kInputWordsBytesMax = 100'000;
-constexpr size_t kWordBytesMax = 131'072;  // the kernel's MAX_ARG_STRLEN, final NUL included
+// Runs the script that is $0. It is sourced only so that a trap of ours can note the line at which
+// `set -e` ends it: $0, $LINENO and BASH_SOURCE are as if bash had been given the file itself.
+constexpr const char* kScriptRunner =
+    R"(trap '[[ $- != *e* ]] || printf "%s\n" "$LINENO" 2>/dev/null >"${0%/*}/line"' ERR; . "$0")";
+// Runs the setup that is $0, then the command that is given, in the environment that setup left.
+// Setup sees no arguments; what it prints goes to the log and it cannot take the command's stdin.
+constexpr const char* kSetupRunner = R"(sluice_command=("$@"); set --
+exec {sluice_stdin}<&0 {sluice_stdout}>&1 </dev/null >&2
+. "$0"
+: >"${0%/*}/setup_state"
+exec <&"$sluice_stdin" >&"$sluice_stdout" {sluice_stdin}<&- {sluice_stdout}>&-
+exec -- "${sluice_command[@]}")";
 
 struct StagedInput {
   std::string text;                // $IN_x
@@ -41,13 +53,14 @@ class Stager {
 
   [[nodiscard]] Expected<StagedAttempt> stage() {
     StagedAttempt staged;
-    staged.working_directory = working_;
+    staged.working_directory = spec_.in_pipeline_folder ? spec_.pipeline_folder : working_.string();
     staged.stream_directory = temporary_.parent_path();
     for (const AttemptOutput& output : spec_.outputs) {
       staged.output_paths.push_back(working_ / output.file_name);
     }
     Status done = stage_inputs();
-    if (done) done = write_script();
+    if (done) done = redirect(staged);
+    if (done) done = write_scripts(staged);
     if (done) done = fill_words(staged);
     if (!done) return done.error();
     fill_environment(staged);
@@ -66,6 +79,8 @@ class Stager {
       if (input.kind == OutputKind::kValue) {
         for (const InputFile& file : input.files) staged.words.push_back(file.value);
         if (input.is_list) done = write_value_list(input, staged);
+      } else if (!input.placed_as.empty()) {
+        done = place_at_top(input, first, staged);
       } else {
         done = place_files(input, first, staged);
         if (done && input.is_list) done = write_path_list(input, staged);
@@ -84,11 +99,7 @@ class Stager {
     for (size_t i = 0; i < input.files.size(); ++i) {
       const InputFile& file = input.files[i];
       const std::string& target = input_paths_[first + i];
-      if (target.empty()) {
-        return Error{"input '" + input.name + "': no copy of '" + file.file_name +
-                     (file.item.empty() ? "" : "' of [" + file.item + "]") +
-                     "' is on this node any more"};
-      }
+      if (target.empty()) return no_copy(input, file);
       if (input.is_list && one_line_name(target) == target) {
         staged.words.push_back(target);
         continue;
@@ -97,9 +108,27 @@ class Stager {
       if (input.is_list) name.insert(0, std::to_string(i) + ".");
       const Status linked = link(input.name, name, target);
       if (!linked) return linked;
-      staged.words.push_back(working_ / "in" / input.name / name);
+      // Of a directory the path of itself: find, cp -r and du do not follow a link that they are
+      // given.
+      const bool in_place = input.kind == OutputKind::kDir && !input.is_list;
+      staged.words.push_back(in_place ? target : (working_ / "in" / input.name / name).string());
     }
     return Done{};
+  }
+
+  // as: the reader lets only single inputs have it.
+  Status place_at_top(const InputSpec& input, size_t first, StagedInput& staged) {
+    SLUICE_ASSERT(input.files.size() == 1, input.files.size());
+    const std::string& target = input_paths_[first];
+    if (target.empty()) return no_copy(input, input.files.front());
+    staged.words.push_back(working_ / input.placed_as);
+    return make_link(target, working_ / input.placed_as);
+  }
+
+  static Error no_copy(const InputSpec& input, const InputFile& file) {
+    return Error{"input '" + input.name + "': no copy of '" + file.file_name +
+                 (file.item.empty() ? "" : "' of [" + file.item + "]") +
+                 "' is on this node any more"};
   }
 
   Status link(const std::string& input, const std::string& name, const std::string& target) {
@@ -111,23 +140,50 @@ class Stager {
 
   Status write_path_list(const InputSpec& input, StagedInput& staged) {
     std::string lines;
-    std::string items;
+    std::string items = items_header(input, "path");
     for (size_t i = 0; i < staged.words.size(); ++i) {
       lines += staged.words[i] + "\n";
-      items += one_line_name(input.files[i].item) + "\t" + staged.words[i] + "\n";
+      items += items_line(input, i, staged.words[i]);
     }
     return write_lists(input, ".list", lines, items, staged);
   }
 
   Status write_value_list(const InputSpec& input, StagedInput& staged) {
     std::string lines;
-    std::string items;
-    for (const InputFile& file : input.files) {
-      const std::string json = value_to_json(file.value, input.value_type);
+    std::string items = items_header(input, "value");
+    for (size_t i = 0; i < input.files.size(); ++i) {
+      const std::string json = value_to_json(input.files[i].value, input.value_type);
       lines += json + "\n";
-      items += one_line_name(file.item) + "\t" + json + "\n";
+      items += items_line(input, i, json);
     }
     return write_lists(input, ".jsonl", lines, items, staged);
+  }
+
+  // "grid TAB alpha TAB path", then a line for each item.
+  static std::string items_header(const InputSpec& input, const char* last) {
+    std::string line;
+    for (const std::string& key : input.keys) line += key + "\t";
+    return line + last + "\n";
+  }
+
+  static std::string items_line(const InputSpec& input, size_t index, const std::string& last) {
+    std::string line;
+    for (const std::string& value : item_values(input.files[index].item)) {
+      line += one_line_name(value) + "\t";
+    }
+    return line + last + "\n";
+  }
+
+  // The values in "grid=64,alpha=0.1"; ',', '=', '%' within a value are %XX there.
+  static std::vector<std::string> item_values(const std::string& item) {
+    std::vector<std::string> values;
+    for (size_t begin = 0; begin < item.size();) {
+      const size_t end = std::min(item.find(',', begin), item.size());
+      const size_t equals = std::min(item.find('=', begin), end - 1);
+      values.push_back(percent_decoded(item.substr(equals + 1, end - equals - 1)));
+      begin = end + 1;
+    }
+    return values;
   }
 
   Status write_lists(const InputSpec& input, const char* suffix, const std::string& lines,
@@ -139,17 +195,45 @@ class Stager {
     return write_file(staged.items, items);
   }
 
-  Status write_script() {
+  // A list is read as its list file, a value as a text file.
+  Status redirect(StagedAttempt& staged) const {
+    if (spec_.stdout_output != kNoIndex) {
+      staged.stdout_path = staged.output_paths[spec_.stdout_output];
+    }
+    if (spec_.stdin_input == kNoIndex) return Done{};
+    const InputSpec& input = spec_.inputs[spec_.stdin_input];
+    const std::string& text = inputs_[spec_.stdin_input].text;
+    if (input.kind != OutputKind::kValue || input.is_list) {
+      staged.stdin_path = text;
+      return Done{};
+    }
+    staged.stdin_path = script_ / (input.name + ".value");
+    return write_file(staged.stdin_path, text + "\n");
+  }
+
+  Status write_scripts(StagedAttempt& staged) const {
+    if (!spec_.setup.empty()) {
+      staged.setup_state_path = script_ / "setup_state";
+      Status written = write_file(staged.setup_state_path, "not done\n");
+      if (written) written = write_file(script_ / "setup", spec_.setup);
+      if (!written) return written;
+    }
     if (!spec_.words.empty()) return Done{};
+    staged.failed_line_path = script_ / "line";
     return write_file(script_ / "script", spec_.script);
   }
 
-  Status fill_words(StagedAttempt& staged) const {
-    if (spec_.words.empty()) {
-      const bool usual = ::access("/bin/bash", X_OK) == 0;
-      staged.argv = {usual ? "/bin/bash" : "bash", "-euo", "pipefail", script_ / "script"};
-      return Done{};
+  static void add_shell(StagedAttempt& staged, const char* runner, const fs::path& script) {
+    const bool usual = ::access("/bin/bash", X_OK) == 0;
+    for (std::string word :
+         {usual ? "/bin/bash" : "bash", "-euo", "pipefail", "-c", runner, script.c_str()}) {
+      staged.argv.push_back(std::move(word));
     }
+  }
+
+  Status fill_words(StagedAttempt& staged) const {
+    if (!spec_.setup.empty()) add_shell(staged, kSetupRunner, script_ / "setup");
+    if (spec_.words.empty()) add_shell(staged, kScriptRunner, script_ / "script");
     for (const Word& word : spec_.words) {
       if (word.size() == 1 && word.front().kind == Piece::Kind::kInputPaths) {
         const Status added = add_input_words(word.front().index, staged);

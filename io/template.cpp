@@ -47,7 +47,9 @@ class PartWriter {
     const size_t begin = at + kOpen.size();
     const size_t end = expression_end(text, begin);
     if (end == std::string_view::npos) {
-      errors_.push_back({at, "'${{' has no closing '}}'", ""});
+      const bool closed = text.find(kClose, begin) != std::string_view::npos;
+      errors_.push_back({at, "'${{' has no closing '}}'",
+                         closed ? "a quote is open before the '}}' that is there" : ""});
       return text.size();
     }
     TemplatePart part;
@@ -173,8 +175,13 @@ class CommandSplitter {
     std::string text =
         std::string("'") + c + "' has a meaning only for a shell, and 'run:' has none";
     std::string remedy = hint;
-    if (c == '$') {
-      remedy = "to insert a value write ${{ params.x }}; for variables of the shell " + remedy;
+    if (c == '$' || c == '{') {
+      remedy = "to insert a value write ${{ params.x }}; for " +
+               std::string(c == '$' ? "variables" : "braces") + " of the shell " + remedy;
+    } else if (c == '<') {
+      remedy = "to read a file as standard input name an input under 'stdin:'; else " + remedy;
+    } else if (c == '>') {
+      remedy = "to make an output of standard output name it under 'stdout:'; else " + remedy;
     }
     result_.errors.push_back({at, std::move(text), std::move(remedy)});
   }

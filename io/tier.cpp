@@ -138,6 +138,18 @@ Status write_at(int fd, std::span<const std::byte> bytes, int64_t offset, const 
   return Done{};
 }
 
+Status read_at(int fd, std::span<std::byte> bytes, int64_t offset, const fs::path& file) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::pread(fd, bytes.data(), bytes.size(), offset);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return system_error("read", file, errno);
+    if (count == 0) return Error{"'" + file.string() + "' is shorter than when it was sealed", EIO};
+    bytes = bytes.subspan(static_cast<size_t>(count));
+    offset += count;
+  }
+  return Done{};
+}
+
 Status copy_file(const fs::path& from, const fs::path& to, mode_t mode, Sync sync) {
   const Expected<FileDescriptor> in = open_file(from, O_RDONLY);
   if (!in) return in.error();

@@ -33,6 +33,9 @@ Status make_link(const std::string& target, const std::filesystem::path& link);
                                                  mode_t mode = 0600);
 Status write_at(int fd, std::span<const std::byte> bytes, int64_t offset,
                 const std::filesystem::path& file);
+// All of `bytes`; EIO if the file ends before.
+Status read_at(int fd, std::span<std::byte> bytes, int64_t offset,
+               const std::filesystem::path& file);
 // Everything from `from` (a regular file) to the new or emptied file `to`; removed again on error.
 enum class Sync : uint8_t { kNo, kFileAndFolder };
 Status copy_file(const std::filesystem::path& from, const std::filesystem::path& to, mode_t mode,

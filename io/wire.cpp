@@ -20,6 +20,8 @@ template <>
 inline constexpr auto kMembers<e::Restored> = std::tuple{
     &e::Restored::instance, &e::Restored::key, &e::Restored::outputs, &e::Restored::durable};
 template <>
+inline constexpr auto kMembers<e::Selected> = std::tuple{&e::Selected::instances};
+template <>
 inline constexpr auto kMembers<e::Begin> = std::tuple{};
 template <>
 inline constexpr auto kMembers<e::Tick> = std::tuple{};
@@ -70,7 +72,8 @@ template <>
 inline constexpr auto kMembers<s::decision::StartAttempt> =
     std::tuple{&s::decision::StartAttempt::worker,   &s::decision::StartAttempt::attempt,
                &s::decision::StartAttempt::instance, &s::decision::StartAttempt::request,
-               &s::decision::StartAttempt::inputs,   &s::decision::StartAttempt::ahead};
+               &s::decision::StartAttempt::grant,    &s::decision::StartAttempt::inputs,
+               &s::decision::StartAttempt::ahead};
 
 // -- what a worker needs to know of an attempt --
 
@@ -86,18 +89,20 @@ inline constexpr auto kMembers<InputFile> =
     std::tuple{&InputFile::object, &InputFile::source_path, &InputFile::file_name, &InputFile::item,
                &InputFile::value};
 template <>
-inline constexpr auto kMembers<InputSpec> =
-    std::tuple{&InputSpec::name, &InputSpec::kind, &InputSpec::is_list, &InputSpec::value_type,
-               &InputSpec::files};
+inline constexpr auto kMembers<InputSpec> = std::tuple{
+    &InputSpec::name,  &InputSpec::kind,      &InputSpec::is_list, &InputSpec::value_type,
+    &InputSpec::files, &InputSpec::placed_as, &InputSpec::keys};
 template <>
 inline constexpr auto kMembers<AttemptOutput> =
     std::tuple{&AttemptOutput::name,      &AttemptOutput::kind,   &AttemptOutput::value_type,
                &AttemptOutput::file_name, &AttemptOutput::object, &AttemptOutput::result};
 template <>
-inline constexpr auto kMembers<AttemptSpec> =
-    std::tuple{&AttemptSpec::label,           &AttemptSpec::words,  &AttemptSpec::script,
-               &AttemptSpec::environment,     &AttemptSpec::inputs, &AttemptSpec::outputs,
-               &AttemptSpec::pipeline_folder, &AttemptSpec::cpus};
+inline constexpr auto kMembers<AttemptSpec> = std::tuple{
+    &AttemptSpec::label,           &AttemptSpec::words,  &AttemptSpec::script,
+    &AttemptSpec::environment,     &AttemptSpec::inputs, &AttemptSpec::outputs,
+    &AttemptSpec::pipeline_folder, &AttemptSpec::cpus,   &AttemptSpec::stdin_input,
+    &AttemptSpec::stdout_output,   &AttemptSpec::setup,  &AttemptSpec::in_pipeline_folder,
+    &AttemptSpec::keep_environment};
 
 // -- messages --
 
@@ -114,8 +119,7 @@ inline constexpr auto kMembers<m::Welcome> = std::tuple{
     &m::Welcome::run_uuid, &m::Welcome::run_directory, &m::Welcome::epoch, &m::Welcome::peers};
 template <>
 inline constexpr auto kMembers<m::Start> =
-    std::tuple{&m::Start::decision, &m::Start::request, &m::Start::timeout,
-               &m::Start::grace,    &m::Start::spec,    &m::Start::durable_paths};
+    std::tuple{&m::Start::decision, &m::Start::grace, &m::Start::spec, &m::Start::durable_paths};
 template <>
 inline constexpr auto kMembers<m::TakeBack> = std::tuple{&m::TakeBack::attempt};
 template <>
@@ -142,8 +146,8 @@ inline constexpr auto kMembers<m::FetchRequest> =
     std::tuple{&m::FetchRequest::object, &m::FetchRequest::offset, &m::FetchRequest::length};
 template <>
 inline constexpr auto kMembers<m::FetchChunk> =
-    std::tuple{&m::FetchChunk::object, &m::FetchChunk::offset, &m::FetchChunk::total_bytes,
-               &m::FetchChunk::mode, &m::FetchChunk::data};
+    std::tuple{&m::FetchChunk::object,         &m::FetchChunk::offset, &m::FetchChunk::total_bytes,
+               &m::FetchChunk::manifest_bytes, &m::FetchChunk::mode,   &m::FetchChunk::data};
 
 namespace {
 

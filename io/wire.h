@@ -8,8 +8,12 @@
 //   struct     its members in declared order
 //   variant    index of the alternative (integer), then the alternative
 //
-// A message is its variant: one byte of kind, then its members. The graph (of the trace): limits,
-// requests, tasks with the static keys of their instances, groups with their objects and consumers.
+// A message is its variant: one byte of kind, then its members. The bytes of an object that a
+// FetchChunk brings are those of the file; of a directory they are its manifest (a vector of
+// TreeEntry, io/manifest.h: path, kind, executable, bytes, target) and then the bytes of its files
+// in that order (io/tree_stream.h). The graph (of the trace): limits, requests, tasks with the
+// static keys of their instances, groups with their objects and consumers, gates with their
+// predecessors and successors.
 //
 // Decoding never trusts the bytes: a short or impossible message gives an Error, not a crash (tried
 // with truncations and random damage). Both ends are the same program, so there is no version in a
@@ -55,8 +59,6 @@ struct Welcome {
 // rank 0 -> worker
 struct Start {
   scheduler::decision::StartAttempt decision;
-  scheduler::Resources request;
-  scheduler::Duration timeout;
   scheduler::Duration grace;
   AttemptSpec spec;
   std::vector<std::string>
@@ -100,7 +102,8 @@ struct FetchChunk {
   scheduler::ObjectId object;
   int64_t offset = 0;
   int64_t total_bytes = 0;
-  uint32_t mode = 0;  // permission bits of the file
+  int64_t manifest_bytes = 0;  // of a directory: how many of them are its manifest; 0: a file
+  uint32_t mode = 0;           // permission bits of the file
   std::vector<std::byte> data;
 };
 

@@ -13,6 +13,7 @@ namespace sluice::io {
 
 namespace {
 
+using scheduler::GateId;
 using scheduler::Graph;
 using scheduler::GraphBuilder;
 using scheduler::GroupId;
@@ -78,7 +79,7 @@ std::vector<Id> read_ids(Reader& reader, size_t end) {
   std::vector<Id> ids;
   reader.value(ids);
   const bool known = std::all_of(ids.begin(), ids.end(), [end](Id id) { return id.index() < end; });
-  if (!known) reader.fail("a group names what is not there");
+  if (!known) reader.fail("a group or a gate names what is not there");
   return ids;
 }
 
@@ -88,6 +89,15 @@ void read_groups(Reader& reader, GraphBuilder& builder) {
     const auto objects = read_ids<ObjectId>(reader, builder.so_far().object_count());
     const auto consumers = read_ids<InstanceId>(reader, builder.so_far().instance_count());
     if (reader.ok()) builder.group(objects, consumers);
+  }
+}
+
+void read_gates(Reader& reader, GraphBuilder& builder) {
+  const size_t gates = reader.count();
+  for (size_t i = 0; i < gates && reader.ok(); ++i) {
+    const auto predecessors = read_ids<InstanceId>(reader, builder.so_far().instance_count());
+    const auto successors = read_ids<InstanceId>(reader, builder.so_far().instance_count());
+    if (reader.ok()) builder.gate(predecessors, successors);
   }
 }
 
@@ -114,6 +124,11 @@ Bytes encode_graph(const Graph& graph) {
     write_ids(writer, graph.group_objects(GroupId(g)));
     write_ids(writer, graph.group_consumers(GroupId(g)));
   }
+  writer.unsigned_integer(graph.gate_count());
+  for (size_t g = 0; g < graph.gate_count(); ++g) {
+    write_ids(writer, graph.gate_predecessors(GateId(g)));
+    write_ids(writer, graph.gate_successors(GateId(g)));
+  }
   return out;
 }
 
@@ -126,6 +141,7 @@ Expected<Graph> decode_graph(std::span<const std::byte> bytes) {
   read_requests(reader, builder);
   read_tasks(reader, builder);
   read_groups(reader, builder);
+  read_gates(reader, builder);
   const Status whole = reader.finish("a graph");
   if (!whole) return whole.error();
   std::optional<Graph> graph = builder.build_if_acyclic();

@@ -26,6 +26,8 @@ optional | command ccache         | ccache             | ccache
 optional | command ld.mold        | mold               | mold
 tests    | header doctest/doctest.h | doctest-dev      | doctest 2.4
 tests    | command h5dump         | hdf5-tools         | the HDF5 command-line tools
+tests    | python jsonschema       | python3-jsonschema | Python's jsonschema
+tests    | python yaml             | python3-yaml | Python's yaml
 ci       | command clang++-14     | clang-14           | Clang 14
 ci       | file /usr/lib/llvm-14/lib/clang/*/lib/linux/libclang_rt.asan-x86_64.a | libclang-rt-14-dev | its sanitizer run-time
 ci       | command clang-format-14 | clang-format-14   | clang-format 14
@@ -40,6 +42,7 @@ prepare_found() {
     header) printf '#include <%s>\n' "$2" | ${CXX:-c++} -std=c++20 -E -x c++ - >/dev/null 2>&1 ;;
     mpi) printf '#include <%s>\n' "$2" | mpicc -E -x c - >/dev/null 2>&1 ;;
     file) compgen -G "$2" >/dev/null ;;
+    python) python3 -c "import $2" 2>/dev/null ;;
   esac
 }
 

@@ -421,7 +421,8 @@ void Agent::State::process_gone(AttemptId id, Attempt& attempt, const input::Exi
     forget(id, false);
     return;
   }
-  if (!attempt.timed_out && exited.exit_code == 0 && exited.signal == 0) {
+  const bool good = exited.exit_code == 0 && exited.signal == 0 && !exited.in_setup;
+  if (!attempt.timed_out && good) {
     attempt.stage = Stage::kChecking;
     emit(effect::Check{id});
     return;
@@ -430,16 +431,22 @@ void Agent::State::process_gone(AttemptId id, Attempt& attempt, const input::Exi
   failure.exit_code = exited.exit_code;
   failure.signal = exited.signal;
   failure.stderr_tail = exited.stderr_tail;
+  const std::string subject = exited.in_setup ? "setup " : "";
   if (attempt.timed_out) {
     failure.cause = Cause::kTimeout;
     failure.detail = "ran longer than its timeout of " + seconds_text(attempt.start.timeout);
   } else if (exited.signal != 0) {
-    failure.cause = Cause::kSignal;
-    failure.detail = "ended by signal " + std::to_string(exited.signal);
+    failure.cause = exited.in_setup ? Cause::kSetup : Cause::kSignal;
+    failure.detail = subject + "ended by signal " + std::to_string(exited.signal);
   } else {
-    failure.cause = Cause::kExit;
-    failure.detail = "exited with " + std::to_string(exited.exit_code);
+    failure.cause = exited.in_setup ? Cause::kSetup : Cause::kExit;
+    failure.detail = subject + "exited with " + std::to_string(exited.exit_code);
   }
+  if (exited.memory_ran_out && !attempt.timed_out) {
+    failure.cause = Cause::kOom;
+    failure.detail += ", while the kernel killed a process on its node for want of memory";
+  }
+  if (!exited.note.empty()) failure.detail += exited.note;
   fail(id, std::move(failure));
 }
 

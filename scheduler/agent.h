@@ -90,6 +90,9 @@ struct Exited {
   int32_t signal = 0;  // 0: exited by itself
   Usage usage;
   std::string stderr_tail;
+  bool memory_ran_out = false;  // the kernel killed something on this node for want of it meanwhile
+  bool in_setup = false;        // it ended before its command could start: cause setup
+  std::string note = {};        // what else the driver can tell of a failure, for its detail
 };
 // Every output was verified, sealed and hashed.
 struct Checked {

@@ -13,11 +13,13 @@ Core::State::State(const Graph& graph_, const CoreOptions& options_)
     : graph(graph_),
       options(options_),
       objects(graph_, changes),
+      gates(graph_, changes),
+      requests(graph_.requests()),
       instances(graph_.instance_count()),
       start_order(scheduler::start_order(graph_)),
       priors(graph_.instance_count()),
       tasks(graph_.task_count()),
-      queues(graph_.requests().size()),
+      queues(2 * graph_.requests().size()),
       object_marks(graph_.object_count()) {
   for (size_t i = 0; i < start_order.size(); ++i) {
     at(start_order[i]).order = static_cast<uint32_t>(i);
@@ -101,6 +103,9 @@ Instant Core::next_deadline() const {
   if (state_->ended) {
     return next;
   }
+  if (!state_->delayed.empty()) {
+    next = state_->delayed.begin()->first;
+  }
   for (const State::WorkerRecord& worker : state_->workers) {
     if (worker.joined && !worker.lost) {
       const Duration patience =
@@ -128,6 +133,7 @@ Counts Core::counts() const {
   counts.done = count(InstanceState::kDone);
   counts.failed = count(InstanceState::kFailed);
   counts.skipped = count(InstanceState::kSkipped);
+  counts.left_out = count(InstanceState::kLeftOut);
   counts.restored = state_->restored_count;
   counts.results_pending = state_->objects.pending_count();
   return counts;
@@ -152,15 +158,15 @@ std::vector<WorkerId> Core::replicas(ObjectId object) const {
 
 std::vector<InstanceId> Core::impossible() const {
   std::vector<bool> fits;
-  for (size_t r = 0; r < state_->queues.size(); ++r) {
+  for (size_t r = 0; r < state_->requests.size(); ++r) {
     fits.push_back(state_->fits_ever(RequestId(r)));
   }
   std::vector<InstanceId> found;
   for (size_t i = 0; i < state_->instances.size(); ++i) {
     const InstanceState state = state_->instances[i].state;
     const bool over = state == InstanceState::kDone || state == InstanceState::kFailed ||
-                      state == InstanceState::kSkipped;
-    if (!over && !fits[state_->spec_of(InstanceId(i)).request.index()]) {
+                      state == InstanceState::kSkipped || state == InstanceState::kLeftOut;
+    if (!over && !fits[state_->request_of(InstanceId(i)).index()]) {
       found.emplace_back(i);
     }
   }

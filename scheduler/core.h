@@ -7,11 +7,16 @@
 //
 // **Life of an instance.** Waiting (a producer's content ids are unknown) -> its key is computed
 // the moment all of them are known -> the key equals the restored one: Done without running -> else
-// it *demands* its inputs' bytes: Blocked until every input object has a replica or is durable ->
+// it *demands* its inputs' bytes: Blocked until every input object has a replica or is durable, and
+// until all that it comes after have been done once (scheduler/gates.h) ->
 // Ready (queued by request) -> Assigned (sent to a worker, perhaps ahead) -> Running -> Done | back
 // to Ready (retry, lost worker) | Failed; consumers of a failed one: Skipped. A Done instance goes
 // back to running only if an output's bytes are gone and someone demands them, or a result of it is
 // not durable: so what runs is exactly what an unfinished consumer needs (design §4, Promise).
+//
+// **Selection.** An instance that is not selected (event::Selected) never runs: it is Done if the
+// journal knows it under its key with all its results, else LeftOut. What selected instances made
+// and those that were left out read is saved at the end, as for unfinished ones.
 //
 // **Life of an object.** Unknown -> Sealed (content id known; replicas, or durable, or lost) ->
 // idle once every consumer is Done and none of them will have to run again for outputs of its own
@@ -25,7 +30,8 @@
 // **Workers.** Attempts in slots are bounded by the worker's resources; as many again as are in
 // slots may be sent ahead (depth 2), never with limits (`request.limits` empty), and are taken back
 // when another worker could run them now and nothing else is ready. Silent for 3 s: no new work;
-// silent for 30 s: lost. Lost attempts are free until an instance has lost kLostAttemptsMax.
+// silent for 30 s: lost. Lost attempts are free until an instance has lost kLostAttemptsMax. A
+// worker where everything fails at once while it succeeds elsewhere is set aside (core_doubt.cpp).
 //
 // Order of choice: priority, then upward rank (longest first), then instance id. Worker: most input
 // bytes held, then best fit (fewest free cores left), then lowest id. Ready instances are queued
@@ -56,11 +62,13 @@ enum class InstanceState : uint8_t {
   kDone,
   kFailed,
   kSkipped,
+  kLeftOut,  // not selected, and not known to be done
 };
+constexpr size_t kInstanceStateCount = 9;
 
 struct Counts {
   size_t waiting = 0, blocked = 0, ready = 0, assigned = 0, running = 0, done = 0, failed = 0,
-         skipped = 0;
+         skipped = 0, left_out = 0;
   size_t restored = 0;         // of done: taken from the journal without running in this submission
   size_t results_pending = 0;  // results that are not durable yet
 };

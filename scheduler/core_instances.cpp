@@ -25,6 +25,8 @@ void Core::State::handle(const Change& change) {
     case Change::Kind::kResolved:
       if (state == InstanceState::kWaiting) {
         resolve(instance);
+      } else if (state == InstanceState::kLeftOut) {
+        resolve_left_out(instance);
       }
       break;
     case Change::Kind::kAvailable:
@@ -48,7 +50,7 @@ void Core::State::handle(const Change& change) {
       }
       break;
     case Change::Kind::kHopeless:
-      if ((before_start && objects.hopeless_group(instance, false).valid()) ||
+      if ((before_start && obstacle(instance).valid()) ||
           (state == InstanceState::kWaiting && objects.hopeless_group(instance, true).valid())) {
         skip(instance, change.because);
       }
@@ -67,7 +69,7 @@ void Core::State::set_state(InstanceId instance, InstanceState state) {
   --state_counts[static_cast<size_t>(record.state)];
   ++state_counts[static_cast<size_t>(state)];
   if (record.state == InstanceState::kReady) {
-    --queues[spec_of(instance).request.index()].ready;
+    --queues[queue_of(instance)].ready;
   }
   if (record.state == InstanceState::kDone && !record.ran) {
     --restored_count;
@@ -75,7 +77,33 @@ void Core::State::set_state(InstanceId instance, InstanceState state) {
   if (state == InstanceState::kDone && !record.ran) {
     ++restored_count;
   }
+  if (record.delayed && state != InstanceState::kBlocked) {
+    record.delayed = false;
+    std::erase_if(delayed, [instance](const auto& one) { return one.second == instance; });
+  }
   record.state = state;
+}
+
+bool Core::State::matches(InstanceId instance, const Prior* prior) const {
+  return prior != nullptr && prior->key == at(instance).key &&
+         prior->outputs.size() == spec_of(instance).outputs.size();
+}
+
+// It does not run, so it is done only if nothing of it is missing. What the journal knows of it
+// else stays as it is, for a run that includes it.
+void Core::State::resolve_left_out(InstanceId instance) {
+  at(instance).key = objects.key(instance);
+  const std::unique_ptr<Prior> prior = std::move(priors[instance.index()]);
+  if (!matches(instance, prior.get())) {
+    return;
+  }
+  for (size_t i = 0; i < prior->outputs.size(); ++i) {
+    const bool durable = i < prior->durable.size() && prior->durable[i];
+    if (objects.is_result(graph.object(instance, i)) && !durable) {
+      return;
+    }
+  }
+  restore(instance, *prior);
 }
 
 // All inputs' contents are known: the key decides whether the journal already has the outputs.
@@ -83,8 +111,7 @@ void Core::State::resolve(InstanceId instance) {
   InstanceRecord& record = at(instance);
   record.key = objects.key(instance);
   const std::unique_ptr<Prior> prior = std::move(priors[instance.index()]);
-  if (prior != nullptr && prior->key == record.key &&
-      prior->outputs.size() == spec_of(instance).outputs.size()) {
+  if (matches(instance, prior.get())) {
     restore(instance, *prior);
     return;
   }
@@ -104,6 +131,7 @@ void Core::State::resolve(InstanceId instance) {
 
 void Core::State::restore(InstanceId instance, const Prior& prior) {
   at(instance).sealed = true;
+  gates.pass(instance);
   ++task_of(instance).successes;
   bool published = true;
   for (size_t i = 0; i < prior.outputs.size(); ++i) {
@@ -158,23 +186,33 @@ void Core::State::release(InstanceId instance) {
   }
 }
 
+bool Core::State::startable(InstanceId instance) const {
+  return objects.inputs_available(instance) && gates.open(instance) && !at(instance).delayed;
+}
+
+// The failed or skipped instance because of which this one, whose key is known, can never start.
+InstanceId Core::State::obstacle(InstanceId instance) const {
+  const GroupId hopeless = objects.hopeless_group(instance, false);
+  return hopeless.valid() ? objects.hopeless_producer(hopeless) : gates.barrier(instance);
+}
+
 // A blocked instance: can it ever start, can it start now?
 void Core::State::settle(InstanceId instance) {
   if (task_of(instance).held) {
     skip(instance, task_of(instance).last_failed);
     return;
   }
-  const GroupId hopeless = objects.hopeless_group(instance, false);
-  if (hopeless.valid()) {
-    skip(instance, objects.hopeless_producer(hopeless));
-  } else if (objects.inputs_available(instance)) {
+  const InstanceId because = obstacle(instance);
+  if (because.valid()) {
+    skip(instance, because);
+  } else if (startable(instance)) {
     make_ready(instance);
   }
 }
 
 void Core::State::make_ready(InstanceId instance) {
   set_state(instance, InstanceState::kReady);
-  ReadyQueue& queue = queues[spec_of(instance).request.index()];
+  ReadyQueue& queue = queues[queue_of(instance)];
   ++queue.ready;
   InstanceRecord& record = at(instance);
   if (!record.queued) {
@@ -227,53 +265,29 @@ void Core::State::requeue(InstanceId instance) {
   settle(instance);
 }
 
-bool Core::State::may_retry(InstanceId instance, const event::AttemptFailed& report) const {
-  const uint8_t charged = at(instance).charged[static_cast<size_t>(report.cause)];
-  if (report.cause == Cause::kLost) {
-    return charged < kLostAttemptsMax;
-  }
-  const RetryPolicy& retry = spec_of(instance).retry;
-  if (report.cause == Cause::kExit && !retry.exit_codes.empty() &&
-      std::find(retry.exit_codes.begin(), retry.exit_codes.end(), report.exit_code) ==
-          retry.exit_codes.end()) {
-    return false;
-  }
-  return charged <= retry.max[static_cast<size_t>(report.cause)] &&
-         charged < std::numeric_limits<uint8_t>::max();
-}
-
-void Core::State::charge(InstanceId instance, event::AttemptFailed report) {
-  uint8_t& charged = at(instance).charged[static_cast<size_t>(report.cause)];
-  if (charged < std::numeric_limits<uint8_t>::max()) {
-    ++charged;
-  }
-  const bool again = may_retry(instance, report);
-  emit(decision::AttemptEnded{instance, std::move(report), !again});
-  if (again) {
-    requeue(instance);
-  } else {
-    fail(instance);
-  }
-}
-
 void Core::State::fail(InstanceId instance) {
   release(instance);
   set_state(instance, InstanceState::kFailed);
+  stop_avoiding(instance);
   for (const ObjectId object : graph.objects_of(instance)) {
     objects.abandon(object);
   }
+  gates.bar(instance);
   const TaskSpec& spec = spec_of(instance);
   TaskRecord& task = task_of(instance);
   ++task.failures;
   task.last_failed = instance;
   if (spec.on_failure != OnFailure::kIgnore) {
-    failure_counts = true;
+    ++failures;
   }
   if (!task.held && task.successes == 0 && task.failures >= options.failures_without_success_max) {
     hold(graph.task_of(instance));
   }
   if (spec.on_failure == OnFailure::kStop) {
-    begin_stop(Stop::kFailure);
+    begin_stop(Stop::kFailure, instance);
+  }
+  if (options.failures_max > 0 && failures >= options.failures_max) {
+    begin_stop(Stop::kFailuresMax, instance);
   }
 }
 
@@ -301,6 +315,7 @@ void Core::State::hold(TaskId id) {
       case InstanceState::kDone:
       case InstanceState::kFailed:
       case InstanceState::kSkipped:
+      case InstanceState::kLeftOut:
         break;
     }
   }
@@ -309,10 +324,12 @@ void Core::State::hold(TaskId id) {
 void Core::State::skip(InstanceId instance, InstanceId because) {
   release(instance);
   set_state(instance, InstanceState::kSkipped);
+  stop_avoiding(instance);
   emit(decision::InstanceSkipped{instance, because});
   for (const ObjectId object : graph.objects_of(instance)) {
     objects.abandon(object);
   }
+  gates.bar(instance);
 }
 
 }  // namespace sluice::scheduler

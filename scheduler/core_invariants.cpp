@@ -10,7 +10,7 @@ void Core::State::check_invariants() const {
   SLUICE_ASSERT(changes.empty());
   std::vector<bool> open;
   std::vector<bool> demand;
-  std::array<size_t, 8> counts{};
+  std::array<size_t, kInstanceStateCount> counts{};
   size_t restored = 0;
   for (size_t i = 0; i < instances.size(); ++i) {
     const InstanceRecord& record = instances[i];
@@ -23,6 +23,7 @@ void Core::State::check_invariants() const {
   SLUICE_ASSERT(counts == state_counts);
   SLUICE_ASSERT(restored == restored_count, restored, restored_count);
   objects.check_invariants(open, demand);
+  gates.check_invariants();
   check_flights();
   for (size_t w = 0; w < workers.size(); ++w) {
     check_worker(WorkerId(w));
@@ -40,8 +41,8 @@ void Core::State::check_instance(InstanceId id) const {
   SLUICE_ASSERT(record.demanding == demands, id, state);
   const bool started = demands || in_flight || state == InstanceState::kDone;
   SLUICE_ASSERT(!started || objects.inputs_known(id), id, state);
-  SLUICE_ASSERT(state != InstanceState::kReady || objects.inputs_available(id), id);
-  SLUICE_ASSERT(state != InstanceState::kBlocked || !objects.inputs_available(id), id);
+  SLUICE_ASSERT(state != InstanceState::kReady || startable(id), id);
+  SLUICE_ASSERT(state != InstanceState::kBlocked || !startable(id), id);
   SLUICE_ASSERT(state != InstanceState::kDone || record.sealed, id);
   SLUICE_ASSERT(state != InstanceState::kReady || record.queued, id);
   bool closed = state == InstanceState::kDone;
@@ -125,8 +126,21 @@ void Core::State::check_queues() const {
   std::vector<size_t> ready(queues.size());
   for (size_t i = 0; i < instances.size(); ++i) {
     if (instances[i].state == InstanceState::kReady) {
-      ++ready[spec_of(InstanceId(i)).request.index()];
+      ++ready[queue_of(InstanceId(i))];
     }
+  }
+  SLUICE_ASSERT(queues.size() == 2 * requests.size(), queues.size(), requests.size());
+  const auto avoiding = std::count_if(instances.begin(), instances.end(),
+                                      [](const InstanceRecord& record) { return record.avoiding; });
+  SLUICE_ASSERT(static_cast<size_t>(avoiding) == avoided.size(), avoiding, avoided.size());
+  size_t delays = 0;
+  for (const InstanceRecord& record : instances) {
+    delays += record.delayed ? 1 : 0;
+    SLUICE_ASSERT(!record.delayed || record.state == InstanceState::kBlocked, record.state);
+  }
+  SLUICE_ASSERT(delays == delayed.size(), delays, delayed.size());
+  for (const auto& [time, instance] : delayed) {
+    SLUICE_ASSERT(at(instance).delayed, instance);
   }
   size_t entries = 0;
   for (size_t r = 0; r < queues.size(); ++r) {

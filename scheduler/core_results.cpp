@@ -169,13 +169,20 @@ void Core::State::drop(ObjectId object) {
 
 void Core::State::on(const event::StopRequested& /*stop_requested*/) { begin_stop(Stop::kAsked); }
 
-void Core::State::begin_stop(Stop reason) {
-  if (stop != Stop::kNo) {
+void Core::State::begin_stop(Stop reason, InstanceId because) {
+  if (stop >= reason || stop == Stop::kAsked) {
     return;
   }
   stop = reason;
+  if (reason != Stop::kAsked) {
+    emit(decision::StopBegan{reason == Stop::kFailure ? decision::StopReason::kFailure
+                                                      : decision::StopReason::kFailuresMax,
+                             because});
+  }
   for (auto& [attempt, flight] : flights) {
-    stop_flight(attempt, flight);
+    if (reason != Stop::kFailuresMax || !flight.running) {
+      stop_flight(attempt, flight);
+    }
   }
 }
 
@@ -197,11 +204,14 @@ size_t Core::State::unfinished() const {
     return state_counts[static_cast<size_t>(state)];
   };
   return instances.size() - count(InstanceState::kDone) - count(InstanceState::kFailed) -
-         count(InstanceState::kSkipped);
+         count(InstanceState::kSkipped) - count(InstanceState::kLeftOut);
 }
 
 bool Core::State::all_done() const {
-  return state_counts[static_cast<size_t>(InstanceState::kDone)] == instances.size() &&
+  const auto count = [this](InstanceState state) {
+    return state_counts[static_cast<size_t>(state)];
+  };
+  return count(InstanceState::kDone) + count(InstanceState::kLeftOut) == instances.size() &&
          objects.pending_count() == 0;
 }
 
@@ -218,8 +228,11 @@ bool Core::State::fits_ever(RequestId id) const {
 }
 
 bool Core::State::work_can_start() const {
-  for (size_t r = 0; r < queues.size(); ++r) {
-    if (queues[r].ready > 0 && fits_ever(RequestId(r))) {
+  if (!delayed.empty()) {
+    return true;
+  }
+  for (size_t q = 0; q < queues.size(); ++q) {
+    if (queues[q].ready > 0 && fits_ever(queue_request(q))) {
       return true;
     }
   }
@@ -232,10 +245,11 @@ void Core::State::check_end() {
   if (!begun || ended || !flights.empty() || saves_active > 0) {
     return;
   }
-  if (!all_done()) {
-    if (stop == Stop::kNo && (work_can_start() || (unfinished() > 0 && !any_joined))) {
-      return;
-    }
+  const bool done = all_done();
+  if (!done && stop == Stop::kNo && (work_can_start() || (unfinished() > 0 && !any_joined))) {
+    return;
+  }
+  if (!done || state_counts[static_cast<size_t>(InstanceState::kLeftOut)] > 0) {
     spill();
     if (saves_active > 0) {
       return;
@@ -264,7 +278,7 @@ void Core::State::spill() {
       continue;
     }
     const InstanceId producer = graph.producer(object);
-    const int64_t cpus = request_of(spec_of(producer).request).resources.cpus;
+    const int64_t cpus = request_of(request_of(producer)).resources.cpus;
     candidates.push_back({at(producer).wall.ns * cpus, object});
   }
   std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
@@ -284,10 +298,10 @@ Outcome Core::State::outcome() const {
       return Outcome::kDisk;
     }
   }
-  if (unfinished() > 0 && stop != Stop::kFailure) {
+  if (unfinished() > 0 && (stop == Stop::kNo || stop == Stop::kAsked)) {
     return stop == Stop::kAsked ? Outcome::kStopped : Outcome::kStuck;
   }
-  return failure_counts ? Outcome::kFailed : Outcome::kAllDone;
+  return failures > 0 ? Outcome::kFailed : Outcome::kAllDone;
 }
 
 }  // namespace sluice::scheduler

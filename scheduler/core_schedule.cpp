@@ -39,27 +39,28 @@ InstanceId Core::State::queue_head(ReadyQueue& queue) {
 // worker and whether it is ahead.
 template <class Choose>
 void Core::State::dispatch_ready(const Choose& choose) {
-  using Head = std::pair<uint32_t, RequestId>;
+  using Head = std::pair<uint32_t, size_t>;
   std::vector<Head> heads;
-  const auto push = [&](RequestId request) {
-    const InstanceId instance = queue_head(queues[request.index()]);
+  const auto push = [&](size_t queue) {
+    const InstanceId instance = queue_head(queues[queue]);
     if (instance.valid()) {
-      heads.emplace_back(at(instance).order, request);
+      heads.emplace_back(at(instance).order, queue);
       std::push_heap(heads.begin(), heads.end(), std::greater<>());
     }
   };
-  for (size_t r = 0; r < queues.size(); ++r) {
-    push(RequestId(r));
+  for (size_t q = 0; q < queues.size(); ++q) {
+    push(q);
   }
   while (!heads.empty()) {
     std::pop_heap(heads.begin(), heads.end(), std::greater<>());
-    const auto [order, request] = heads.back();
+    const auto [order, queue] = heads.back();
     heads.pop_back();
     const InstanceId instance = start_order[order];
+    const RequestId request = queue_request(queue);
     const auto [worker, ahead] = choose(request, instance);
     if (worker.valid()) {
       start(instance, request, worker, ahead);
-      push(request);
+      push(queue);
     }
   }
 }
@@ -105,8 +106,8 @@ WorkerId Core::State::choose_for_slot(RequestId id, InstanceId instance) {
   std::vector<WorkerId> candidates;
   for (size_t w = 0; w < workers.size(); ++w) {
     // Behind attempts that were sent ahead it would not start now: the agent keeps the order.
-    if (workers[w].accepts() && workers[w].ahead.empty() &&
-        workers[w].free.covers(request.resources)) {
+    if (workers[w].ahead.empty() && workers[w].free.covers(request.resources) &&
+        may_get(WorkerId(w), instance, id)) {
       candidates.emplace_back(w);
     }
   }
@@ -124,7 +125,8 @@ WorkerId Core::State::choose_for_ahead(RequestId id, InstanceId instance) {
   std::vector<WorkerId> candidates;
   for (size_t w = 0; w < workers.size(); ++w) {
     const WorkerRecord& worker = workers[w];
-    if (!worker.accepts() || worker.free.cpus > 0 || !worker.total.covers(request.resources)) {
+    if (worker.free.cpus > 0 || !worker.total.covers(request.resources) ||
+        !may_get(WorkerId(w), instance, id)) {
       continue;
     }
     const auto could_run =
@@ -154,11 +156,13 @@ void Core::State::start(InstanceId instance, RequestId request, WorkerId worker_
   flight.instance = instance;
   flight.worker = worker_id;
   flight.request = request;
+  flight.timeout = timeout_of(instance);
   flight.ahead = ahead;
   flight.places = input_places(instance, attempt, worker_id);
   at(instance).attempt = attempt;
   set_state(instance, InstanceState::kAssigned);
-  emit(decision::StartAttempt{worker_id, attempt, instance, request, flight.places, ahead});
+  const Grant grant{request_of(request).resources, flight.timeout};
+  emit(decision::StartAttempt{worker_id, attempt, instance, request, grant, flight.places, ahead});
   flights.emplace(attempt, std::move(flight));
 }
 
@@ -213,7 +217,7 @@ void Core::State::take_back_for_idle() {
   }
   Resources too_small;  // nothing fits where there is no more room than this
   for (size_t w = 0; w < workers.size() && !donors.empty(); ++w) {
-    if (!workers[w].accepts() || !workers[w].ahead.empty()) {
+    if (!workers[w].accepts() || workers[w].doubted() || !workers[w].ahead.empty()) {
       continue;
     }
     while (true) {
@@ -222,7 +226,7 @@ void Core::State::take_back_for_idle() {
       if (room.cpus <= 0 || too_small.covers(room)) {
         break;
       }
-      const AttemptId attempt = find_take_back(donors, room);
+      const AttemptId attempt = find_take_back(donors, WorkerId(w), room);
       if (!attempt.valid()) {
         too_small = room;
         break;
@@ -237,7 +241,8 @@ void Core::State::take_back_for_idle() {
 }
 
 // The last attempt, on the worker with the most ahead, that has not started and would fit.
-AttemptId Core::State::find_take_back(const std::vector<WorkerId>& donors, const Resources& room) {
+AttemptId Core::State::find_take_back(const std::vector<WorkerId>& donors, WorkerId taker,
+                                      const Resources& room) {
   AttemptId best;
   size_t best_ahead = 0;
   for (const WorkerId donor : donors) {
@@ -247,7 +252,7 @@ AttemptId Core::State::find_take_back(const std::vector<WorkerId>& donors, const
     }
     for (auto it = worker.ahead.rbegin(); it != worker.ahead.rend(); ++it) {
       const Flight& flight = flights.at(*it);
-      if (!flight.running && !flight.taken_back &&
+      if (!flight.running && !flight.taken_back && avoided_by(flight.instance) != taker &&
           room.covers(request_of(flight.request).resources)) {
         best = *it;
         best_ahead = worker.ahead.size();

@@ -1,7 +1,9 @@
 // The core's state, private to the core_*.cpp files. Which file holds what:
 //
 //   core.cpp             the public face: apply's dispatch, queries
-//   core_instances.cpp   what becomes of an instance: key, demand, ready, retry, failed, skipped
+//   core_instances.cpp   what becomes of an instance: key, demand, ready, failed, skipped
+//   core_retry.cpp       another attempt or failure, and what the next attempt gets
+//   core_doubt.cpp       is the attempt to blame, or its worker?
 //   core_workers.cpp     what workers report: attempts, replicas, signs of life, loss
 //   core_results.cpp     publishing results, dropping objects, the stop, the end
 //   core_schedule.cpp    who starts where, ahead, taking back
@@ -15,11 +17,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "scheduler/core.h"
 #include "scheduler/digest.h"
+#include "scheduler/gates.h"
 #include "scheduler/objects.h"
 
 namespace sluice::scheduler {
@@ -40,7 +44,11 @@ struct Core::State {
     bool demanding : 1 = false;  // it demands its inputs
     bool closed : 1 = false;     // done, and no one will need an output that is gone
     bool queued : 1 = false;     // it has an entry in its request's queue
+    bool escalated : 1 = false;  // its next attempt gets other than its task says: `escalations`
+    bool delayed : 1 = false;    // it waits for the time of its next attempt: `delayed`
+    bool avoiding : 1 = false;   // another worker is to try it: `avoided`
     uint8_t missing_returns = 0;
+    uint8_t opinions = 0;                        // attempts that were not charged to it
     std::array<uint8_t, kCauseCount> charged{};  // attempts that ended so
   };
 
@@ -55,6 +63,8 @@ struct Core::State {
     uint32_t failures = 0;
     uint32_t successes = 0;
     InstanceId last_failed;
+    uint32_t failed_elsewhere = 0;     // what failed at once on one worker did so on another
+    uint32_t succeeded_elsewhere = 0;  // or did not
     bool held = false;  // only failures so far, and too many: nothing of it starts any more
   };
 
@@ -62,8 +72,12 @@ struct Core::State {
     bool joined = false;
     bool lost = false;
     bool silent = false;
-    bool closing = false;  // it gave work back unasked: it is about to leave
-    uint32_t node = 0;     // dense
+    bool suspect = false;         // too many quick failures in a row: gets no new work for now
+    bool set_aside = false;       // and they were its own
+    uint32_t quick_failures = 0;  // in a row
+    uint32_t proofs = 0;          // what failed here succeeded elsewhere
+    bool closing = false;         // it gave work back unasked: it is about to leave
+    uint32_t node = 0;            // dense
     Resources total;
     Resources free;      // total less the attempts in slots
     Resources promised;  // to attempts that are being taken back elsewhere to run here
@@ -72,6 +86,13 @@ struct Core::State {
     std::vector<AttemptId> ahead;  // in the order sent, which is the order in which they get slots
     [[nodiscard]] bool alive() const { return joined && !lost && !closing; }
     [[nodiscard]] bool accepts() const { return alive() && !silent; }
+    [[nodiscard]] bool doubted() const { return suspect || set_aside; }
+  };
+
+  // What an instance's next attempt gets after a retry that changed it.
+  struct Escalation {
+    RequestId request;
+    Duration timeout;
   };
 
   // An attempt that a worker has not answered for yet.
@@ -79,6 +100,7 @@ struct Core::State {
     InstanceId instance;
     WorkerId worker;
     RequestId request;
+    Duration timeout;
     bool ahead = false;
     bool running = false;
     bool taken_back = false;
@@ -103,33 +125,39 @@ struct Core::State {
     bool given_up = false;
   };
 
-  enum class Stop : uint8_t { kNo, kAsked, kFailure };
+  // Ordered: a later one replaces an earlier one, but for the last two.
+  enum class Stop : uint8_t { kNo, kFailuresMax, kAsked, kFailure };
 
   const Graph& graph;
   CoreOptions options;
   std::vector<Change> changes;
   Objects objects;
+  Gates gates;
+  RequestTable requests;  // the graph's, then those of escalations
   std::vector<InstanceRecord> instances;
+  std::map<InstanceId, Escalation> escalations;
+  std::map<InstanceId, WorkerId> avoided;
+  std::set<std::pair<Instant, InstanceId>> delayed;  // blocked until then
   std::vector<InstanceId> start_order;
   std::vector<std::unique_ptr<Prior>> priors;  // per instance; emptied when its key is known
   std::vector<TaskRecord> tasks;
   std::vector<WorkerRecord> workers;  // gaps: not joined
   std::vector<NodeId> nodes;          // index: WorkerRecord::node
-  std::vector<ReadyQueue> queues;     // per request
+  std::vector<ReadyQueue> queues;     // two per request: see queue_of
   std::vector<Amount> limits_free;
   std::map<AttemptId, Flight> flights;
   std::map<ObjectId, Save> saves;  // under way, or with failures
   size_t saves_active = 0;
   std::map<ObjectId, uint64_t> idle;  // to be dropped once so many decisions' records are on disk
   std::vector<InstanceId> attempt_instance;  // index: attempt number - 1; none: it was a save
-  std::array<size_t, 8> state_counts{};
+  std::array<size_t, kInstanceStateCount> state_counts{};
   size_t restored_count = 0;
   Instant now;
   Stop stop = Stop::kNo;
   bool begun = false;
   bool ended = false;
   bool any_joined = false;
-  bool failure_counts = false;  // a task that does not ignore failures has one
+  size_t failures = 0;  // failed instances of tasks that do not ignore failures
   Digest digest;
   uint64_t decision_count = 0;
   std::vector<Decision>* out = nullptr;
@@ -153,7 +181,18 @@ struct Core::State {
   [[nodiscard]] const TaskSpec& spec_of(InstanceId id) const {
     return graph.task(graph.task_of(id));
   }
-  [[nodiscard]] const Request& request_of(RequestId id) const { return graph.requests()[id]; }
+  [[nodiscard]] const Request& request_of(RequestId id) const { return requests[id]; }
+  [[nodiscard]] RequestId request_of(InstanceId id) const {
+    return at(id).escalated ? escalations.at(id).request : spec_of(id).request;
+  }
+  // What avoids a worker waits apart, so that it holds up nobody who does not.
+  [[nodiscard]] size_t queue_of(InstanceId id) const {
+    return 2 * request_of(id).index() + (at(id).avoiding ? 1 : 0);
+  }
+  [[nodiscard]] static RequestId queue_request(size_t queue) { return RequestId(queue / 2); }
+  [[nodiscard]] Duration timeout_of(InstanceId id) const {
+    return at(id).escalated ? escalations.at(id).timeout : spec_of(id).timeout;
+  }
   AttemptId new_attempt(InstanceId instance);  // none: a save
 
   // ---- core.cpp ----
@@ -165,6 +204,7 @@ struct Core::State {
   void on(const event::WorkerJoined& joined);
   void on(const event::WorkerLost& lost);
   void on(const event::Restored& restored);
+  void on(const event::Selected& selected);
   void on(const event::Begin& begin);
   void on(const event::Tick& tick);
   void on(const event::StopRequested& stop_requested);
@@ -188,22 +228,46 @@ struct Core::State {
   void handle(const Change& change);
   void set_state(InstanceId instance, InstanceState state);
   void resolve(InstanceId instance);
+  [[nodiscard]] bool matches(InstanceId instance, const Prior* prior) const;
+  void resolve_left_out(InstanceId instance);
   void restore(InstanceId instance, const Prior& prior);
   [[nodiscard]] bool wanted(InstanceId instance) const;
   [[nodiscard]] bool saved_elsewhere(ObjectId object) const;
   void demand(InstanceId instance);
   void release(InstanceId instance);
+  [[nodiscard]] bool startable(InstanceId instance) const;
+  [[nodiscard]] InstanceId obstacle(InstanceId instance) const;
   void settle(InstanceId instance);
   void make_ready(InstanceId instance);
   void review_closed(InstanceId instance);
   void run_again(InstanceId instance);
   void back_to_done(InstanceId instance);
   void requeue(InstanceId instance);
-  void charge(InstanceId instance, event::AttemptFailed report);
-  [[nodiscard]] bool may_retry(InstanceId instance, const event::AttemptFailed& report) const;
   void fail(InstanceId instance);
   void hold(TaskId task);
   void skip(InstanceId instance, InstanceId because);
+
+  // ---- core_retry.cpp ----
+
+  void charge(const Flight& flight, event::AttemptFailed report);
+  [[nodiscard]] bool may_retry(InstanceId instance, const event::AttemptFailed& report) const;
+  [[nodiscard]] bool plan_next(decision::AttemptEnded& over) const;
+  [[nodiscard]] int64_t most_memory(int32_t cpus) const;
+  void escalate(const decision::AttemptEnded& over);
+  void end_delays();
+
+  // ---- core_doubt.cpp ----
+
+  bool doubt_worker(const Flight& flight, const event::AttemptFailed& report);
+  void hear_success(const Flight& flight);
+  void hear_quick_failure(const Flight& flight);
+  void suspect(WorkerId worker);
+  void set_aside(WorkerId worker);
+  void stop_avoiding(InstanceId instance);
+  [[nodiscard]] WorkerId avoided_by(InstanceId instance) const;
+  [[nodiscard]] bool sound_elsewhere(const Flight& flight) const;
+  [[nodiscard]] bool fits_elsewhere(WorkerId worker, RequestId request) const;
+  [[nodiscard]] bool may_get(WorkerId worker, InstanceId instance, RequestId request) const;
 
   // ---- core_workers.cpp ----
 
@@ -229,7 +293,7 @@ struct Core::State {
   void review_idle(ObjectId object);
   void drop_idle(uint64_t decisions);
   void drop(ObjectId object);
-  void begin_stop(Stop reason);
+  void begin_stop(Stop reason, InstanceId because = {});
   void stop_flight(AttemptId attempt, Flight& flight);
   void check_end();
   void spill();
@@ -256,7 +320,8 @@ struct Core::State {
   std::vector<InputPlace> input_places(InstanceId instance, AttemptId attempt, WorkerId worker);
   [[nodiscard]] WorkerId choose_source(ObjectId object, AttemptId attempt, WorkerId worker) const;
   void take_back_for_idle();
-  AttemptId find_take_back(const std::vector<WorkerId>& donors, const Resources& room);
+  AttemptId find_take_back(const std::vector<WorkerId>& donors, WorkerId taker,
+                           const Resources& room);
 
   // ---- core_invariants.cpp ----
 

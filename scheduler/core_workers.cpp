@@ -47,6 +47,15 @@ void Core::State::on(const event::Restored& restored) {
   prior = std::make_unique<Prior>(Prior{restored.key, restored.outputs, restored.durable});
 }
 
+void Core::State::on(const event::Selected& selected) {
+  SLUICE_ASSERT(!begun && selected.instances.size() == instances.size(), instances.size());
+  for (size_t i = 0; i < instances.size(); ++i) {
+    if (!selected.instances[i]) {
+      set_state(InstanceId(i), InstanceState::kLeftOut);
+    }
+  }
+}
+
 void Core::State::on(const event::Begin& /*begin*/) {
   SLUICE_ASSERT(!begun);
   begun = true;
@@ -58,6 +67,7 @@ void Core::State::on(const event::Begin& /*begin*/) {
 }
 
 void Core::State::on(const event::Tick& /*tick*/) {
+  end_delays();
   for (size_t w = 0; w < workers.size(); ++w) {
     WorkerRecord& worker = workers[w];
     if (!worker.joined || worker.lost) {
@@ -141,7 +151,7 @@ void Core::State::on(const event::AttemptStarted& started) {
   unpromise(flight);
   set_state(flight.instance, InstanceState::kRunning);
   release(flight.instance);  // its inputs are in its directory now
-  if (stop != Stop::kNo) {
+  if (stop == Stop::kAsked || stop == Stop::kFailure) {
     stop_flight(it->first, flight);  // too late to take it back
   }
 }
@@ -152,7 +162,9 @@ void Core::State::on(const event::AttemptFinished& finished) {
     drop_late_outputs(finished);
     return;
   }
-  const InstanceId instance = end_flight(it).second.instance;
+  const Flight flight = end_flight(it).second;
+  const InstanceId instance = flight.instance;
+  hear_success(flight);
   InstanceRecord& record = at(instance);
   SLUICE_ASSERT(finished.outputs.size() == spec_of(instance).outputs.size(), instance,
                 finished.outputs.size());
@@ -163,6 +175,7 @@ void Core::State::on(const event::AttemptFinished& finished) {
     take_output(graph.object(instance, i), done.outputs[i], finished.worker);
   }
   record.sealed = true;
+  gates.pass(instance);
   record.ran = true;
   record.missing_returns = 0;
   record.wall = finished.usage.wall;
@@ -226,7 +239,7 @@ void Core::State::drop_late_outputs(const event::AttemptFinished& finished) {
 void Core::State::on(const event::AttemptFailed& failed) {
   const auto it = find_flight(failed.worker, failed.attempt);
   if (it != flights.end()) {
-    charge(end_flight(it).second.instance, failed);
+    charge(end_flight(it).second, failed);
   }
 }
 
@@ -258,7 +271,7 @@ void Core::State::on(const event::AttemptReturned& returned) {
                   " attempts; the last one missing was output '" +
                   graph.output(returned.missing).name + "' of task '" +
                   spec_of(graph.producer(returned.missing)).name + "'";
-  charge(flight.instance, std::move(report));
+  charge(flight, std::move(report));
 }
 
 // The place that was named does not have the object after all.
@@ -337,7 +350,7 @@ void Core::State::lose_worker(WorkerId id) {
     report.attempt = attempt;
     report.cause = Cause::kLost;
     report.detail = "worker " + std::to_string(id.value) + " was lost while it ran the attempt";
-    charge(flight.instance, std::move(report));
+    charge(flight, std::move(report));
   }
 }
 

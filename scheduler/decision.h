@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "scheduler/event.h"
+#include "scheduler/resources.h"
 #include "scheduler/types.h"
 
 namespace sluice::scheduler {
@@ -34,6 +35,13 @@ enum class Outcome : uint8_t {
   kDisk,     // results could not be made durable: exit 3
 };
 
+// What an attempt is given: it may grow from one attempt to the next (RetryChange).
+struct Grant {
+  Resources resources;
+  Duration timeout;  // 0: none
+  auto operator<=>(const Grant&) const = default;
+};
+
 namespace decision {
 
 // -- to a worker's agent
@@ -43,7 +51,8 @@ struct StartAttempt {
   WorkerId worker;
   AttemptId attempt;
   InstanceId instance;
-  RequestId request;
+  RequestId request;  // the task's; after a retry with more memory one that the core interned
+  Grant grant;        // what that request says, and how long the attempt may take
   std::vector<InputPlace> inputs;  // distinct file and h5 objects, in order of first use
   bool ahead = false;  // more than the worker's slots hold: waits there until one is free
 };
@@ -103,6 +112,11 @@ struct AttemptEnded {
   InstanceId instance;
   event::AttemptFailed report;
   bool final = false;
+  Grant had = {};
+  Grant next = {};         // what the next attempt will get; as `had` if there is none
+  Duration delay = {};     // before the next attempt
+  bool no_larger = false;  // final only because no worker has more memory than it had
+  bool elsewhere = false;  // not charged: perhaps the worker is to blame, another one tries it
 };
 // The instance cannot run because `because` failed or was skipped.
 struct InstanceSkipped {
@@ -110,10 +124,19 @@ struct InstanceSkipped {
   InstanceId because;
 };
 // A worker is silent or back; lost is the driver's own event echoed so that people are told once.
-enum class WorkerState : uint8_t { kSilent, kAlive, kLost };
+// Set aside: what fails there at once succeeds elsewhere; it gets only what nobody else could run.
+enum class WorkerState : uint8_t { kSilent, kAlive, kLost, kSetAside };
 struct WorkerChanged {
   WorkerId worker;
   WorkerState state = WorkerState::kAlive;
+};
+// Nothing new starts from now on, because of the core itself: an instance of a task with
+// `on_failure: stop` failed (then running attempts are stopped too), or so many failed that it is
+// enough (CoreOptions::failures_max; running attempts finish). `because` is the last that failed.
+enum class StopReason : uint8_t { kFailure, kFailuresMax };
+struct StopBegan {
+  StopReason reason = StopReason::kFailure;
+  InstanceId because;
 };
 // A recomputed output has other bytes than before; the first content id is kept.
 struct NotReproducible {
@@ -132,6 +155,6 @@ using Decision = std::variant<decision::StartAttempt, decision::TakeBack, decisi
                               decision::SaveObject, decision::DropObject, decision::CommitObject,
                               decision::RemoveSaved, decision::InstanceDone, decision::AttemptEnded,
                               decision::InstanceSkipped, decision::WorkerChanged,
-                              decision::NotReproducible, decision::RunEnded>;
+                              decision::NotReproducible, decision::RunEnded, decision::StopBegan>;
 
 }  // namespace sluice::scheduler

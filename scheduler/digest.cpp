@@ -25,11 +25,18 @@ void Digest::usage(const Usage& usage) {
   signed_number(usage.memory_peak_bytes);
 }
 
+void Digest::grant(const Grant& grant) {
+  signed_number(grant.resources.cpus);
+  signed_number(grant.resources.memory_bytes);
+  signed_number(grant.timeout.ns);
+}
+
 void Digest::add_members(const decision::StartAttempt& start) {
   number(start.worker.value);
   number(start.attempt.value);
   number(start.instance.value);
   number(start.request.value);
+  grant(start.grant);
   number(start.inputs.size());
   for (const InputPlace& place : start.inputs) {
     number(place.object.value);
@@ -93,6 +100,11 @@ void Digest::add_members(const decision::AttemptEnded& ended) {
   text(ended.report.stderr_tail);
   usage(ended.report.usage);
   number(ended.final ? 1 : 0);
+  grant(ended.had);
+  grant(ended.next);
+  signed_number(ended.delay.ns);
+  number(ended.no_larger ? 1 : 0);
+  number(ended.elsewhere ? 1 : 0);
 }
 
 void Digest::add_members(const decision::InstanceSkipped& skipped) {
@@ -109,6 +121,11 @@ void Digest::add_members(const decision::NotReproducible& differs) {
   number(differs.object.value);
   hash(differs.before);
   hash(differs.now);
+}
+
+void Digest::add_members(const decision::StopBegan& began) {
+  number(static_cast<uint64_t>(began.reason));
+  number(began.because.value);
 }
 
 void Digest::add_members(const decision::RunEnded& ended) {

@@ -21,6 +21,7 @@ class Digest {
   void text(std::string_view text);
   void hash(const Hash128& hash);
   void usage(const Usage& usage);
+  void grant(const Grant& grant);
 
   void add_members(const decision::StartAttempt& start);
   void add_members(const decision::TakeBack& take_back);
@@ -34,6 +35,7 @@ class Digest {
   void add_members(const decision::InstanceSkipped& skipped);
   void add_members(const decision::WorkerChanged& changed);
   void add_members(const decision::NotReproducible& differs);
+  void add_members(const decision::StopBegan& began);
   void add_members(const decision::RunEnded& ended);
 
   uint64_t value_ = 0;

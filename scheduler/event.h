@@ -53,6 +53,12 @@ struct Restored {
   std::vector<OutputReport> outputs;
   std::vector<bool> durable;
 };
+// Only these instances are to run (`instances[i]`: instance i); the others are left out. With an
+// instance goes what it reads and what it comes after. Before Begin only, at most once; without it
+// all are to run.
+struct Selected {
+  std::vector<bool> instances;
+};
 // All facts are in: scheduling may start. Exactly once.
 struct Begin {};
 // Time has passed: the driver sends it at Core::next_deadline() at the latest.
@@ -139,11 +145,12 @@ struct ObjectSaveFailed {
 
 }  // namespace event
 
-using Event = std::variant<event::WorkerJoined, event::WorkerLost, event::Restored, event::Begin,
-                           event::Tick, event::StopRequested, event::ObjectCommitted,
-                           event::ObjectCommitFailed, event::Heartbeat, event::AttemptStarted,
-                           event::AttemptFinished, event::AttemptFailed, event::AttemptReturned,
-                           event::AttemptStopped, event::ReplicaAdded, event::ReplicaLost,
-                           event::ObjectSaved, event::ObjectSaveFailed, event::RecordsSynced>;
+using Event =
+    std::variant<event::WorkerJoined, event::WorkerLost, event::Restored, event::Begin, event::Tick,
+                 event::StopRequested, event::ObjectCommitted, event::ObjectCommitFailed,
+                 event::Heartbeat, event::AttemptStarted, event::AttemptFinished,
+                 event::AttemptFailed, event::AttemptReturned, event::AttemptStopped,
+                 event::ReplicaAdded, event::ReplicaLost, event::ObjectSaved,
+                 event::ObjectSaveFailed, event::RecordsSynced, event::Selected>;
 
 }  // namespace sluice::scheduler

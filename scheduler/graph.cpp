@@ -23,43 +23,77 @@ void build_rows(size_t row_count, const Visit& visit, std::vector<uint32_t>& beg
   visit([&](size_t row, Value value) { values[next[row]++] = value; });
 }
 
-// Every instance can be reached by finishing its producers first. Costs the size of the groups.
-bool acyclic(const Graph& graph) {
-  std::vector<size_t> producers_left(graph.group_count());
-  std::vector<size_t> groups_left(graph.instance_count());
-  std::vector<InstanceId> order;
-  order.reserve(graph.instance_count());
-  const auto group_finished = [&](GroupId group) {
-    for (const InstanceId consumer : graph.group_consumers(group)) {
-      if (--groups_left[consumer.index()] == 0) {
-        order.push_back(consumer);
+// Finishes instances in any order in which producers and predecessors come first. Costs the size of
+// the groups and gates.
+class Walk {
+ public:
+  explicit Walk(const Graph& graph)
+      : graph_(graph),
+        producers_left_(graph.group_count()),
+        predecessors_left_(graph.gate_count()),
+        awaited_(graph.instance_count()) {}
+
+  // False: some wait for each other.
+  bool reaches_all() {
+    start();
+    for (size_t next = 0; next < order_.size(); ++next) {
+      finish(order_[next]);
+    }
+    return order_.size() == graph_.instance_count();
+  }
+
+ private:
+  void start() {
+    for (size_t i = 0; i < graph_.instance_count(); ++i) {
+      const InstanceId id(i);
+      awaited_[i] = graph_.inputs(id).size() + graph_.gates_before(id).size();
+      if (awaited_[i] == 0) {
+        order_.push_back(id);
       }
     }
-  };
-  for (size_t i = 0; i < graph.instance_count(); ++i) {
-    groups_left[i] = graph.inputs(InstanceId(i)).size();
-    if (groups_left[i] == 0) {
-      order.emplace_back(i);
+    for (size_t g = 0; g < graph_.group_count(); ++g) {
+      producers_left_[g] = graph_.group_objects(GroupId(g)).size();
+      if (producers_left_[g] == 0) {
+        came_true(graph_.group_consumers(GroupId(g)));
+      }
+    }
+    for (size_t g = 0; g < graph_.gate_count(); ++g) {
+      predecessors_left_[g] = graph_.gate_predecessors(GateId(g)).size();
+      if (predecessors_left_[g] == 0) {
+        came_true(graph_.gate_successors(GateId(g)));
+      }
     }
   }
-  for (size_t g = 0; g < graph.group_count(); ++g) {
-    producers_left[g] = graph.group_objects(GroupId(g)).size();
-    if (producers_left[g] == 0) {
-      group_finished(GroupId(g));
-    }
-  }
-  for (size_t next = 0; next < order.size(); ++next) {
-    const InstanceId instance = order[next];
-    for (const ObjectId object : graph.objects_of(instance)) {
-      for (const GroupId group : graph.object_groups(object)) {
-        if (--producers_left[group.index()] == 0) {
-          group_finished(group);
+
+  void finish(InstanceId instance) {
+    for (const ObjectId object : graph_.objects_of(instance)) {
+      for (const GroupId group : graph_.object_groups(object)) {
+        if (--producers_left_[group.index()] == 0) {
+          came_true(graph_.group_consumers(group));
         }
       }
     }
+    for (const GateId gate : graph_.gates_behind(instance)) {
+      if (--predecessors_left_[gate.index()] == 0) {
+        came_true(graph_.gate_successors(gate));
+      }
+    }
   }
-  return order.size() == graph.instance_count();
-}
+
+  void came_true(std::span<const InstanceId> waiting) {
+    for (const InstanceId instance : waiting) {
+      if (--awaited_[instance.index()] == 0) {
+        order_.push_back(instance);
+      }
+    }
+  }
+
+  const Graph& graph_;
+  std::vector<size_t> producers_left_;     // per group
+  std::vector<size_t> predecessors_left_;  // per gate
+  std::vector<size_t> awaited_;            // per instance: groups and gates
+  std::vector<InstanceId> order_;
+};
 
 }  // namespace
 
@@ -124,6 +158,19 @@ std::span<const GroupId> Graph::object_groups(ObjectId id) const {
   return row(object_groups_begin_, object_groups_, id.index());
 }
 
+std::span<const GateId> Graph::gates_before(InstanceId id) const {
+  return row(gates_before_begin_, gates_before_, id.index());
+}
+std::span<const GateId> Graph::gates_behind(InstanceId id) const {
+  return row(gates_behind_begin_, gates_behind_, id.index());
+}
+std::span<const InstanceId> Graph::gate_predecessors(GateId id) const {
+  return row(gate_predecessors_begin_, gate_predecessors_, id.index());
+}
+std::span<const InstanceId> Graph::gate_successors(GateId id) const {
+  return row(gate_successors_begin_, gate_successors_, id.index());
+}
+
 LimitId GraphBuilder::limit(std::string name, Amount total) {
   const LimitId id(graph_.limits_.size());
   graph_.limits_.push_back({std::move(name), total});
@@ -162,6 +209,45 @@ GroupId GraphBuilder::group(std::span<const ObjectId> objects,
   return id;
 }
 
+GateId GraphBuilder::gate(std::span<const InstanceId> predecessors,
+                          std::span<const InstanceId> successors) {
+  const GateId id(graph_.gate_count());
+  const auto add = [this](std::span<const InstanceId> from, std::vector<InstanceId>& to,
+                          std::vector<uint32_t>& begin) {
+    for (const InstanceId instance : from) {
+      SLUICE_ASSERT(instance.index() < graph_.instance_count(), instance);
+      to.push_back(instance);
+    }
+    begin.push_back(static_cast<uint32_t>(to.size()));
+  };
+  add(predecessors, graph_.gate_predecessors_, graph_.gate_predecessors_begin_);
+  add(successors, graph_.gate_successors_, graph_.gate_successors_begin_);
+  return id;
+}
+
+void GraphBuilder::build_gate_rows(Graph& graph) {
+  build_rows<GateId>(
+      graph.instance_count(),
+      [&graph](const auto& emit) {
+        for (size_t g = 0; g < graph.gate_count(); ++g) {
+          for (const InstanceId successor : graph.gate_successors(GateId(g))) {
+            emit(successor.index(), GateId(g));
+          }
+        }
+      },
+      graph.gates_before_begin_, graph.gates_before_);
+  build_rows<GateId>(
+      graph.instance_count(),
+      [&graph](const auto& emit) {
+        for (size_t g = 0; g < graph.gate_count(); ++g) {
+          for (const InstanceId predecessor : graph.gate_predecessors(GateId(g))) {
+            emit(predecessor.index(), GateId(g));
+          }
+        }
+      },
+      graph.gates_behind_begin_, graph.gates_behind_);
+}
+
 Graph GraphBuilder::build() {
   std::optional<Graph> graph = build_if_acyclic();
   SLUICE_ASSERT(graph.has_value());
@@ -191,7 +277,8 @@ std::optional<Graph> GraphBuilder::build_if_acyclic() {
         }
       },
       graph.object_groups_begin_, graph.object_groups_);
-  if (!acyclic(graph)) {
+  build_gate_rows(graph);
+  if (!Walk(graph).reaches_all()) {
     return std::nullopt;
   }
   return graph;

@@ -6,9 +6,10 @@
 //
 // A *group* is (producer task, shared key values): the objects that a set of consumers sees through
 // one input. A join of A producers and B consumers costs |A| + |B| through its group's counter, not
-// |A| × |B|. Commands, files and texts are not here: they are io's (io/pipeline.h), parallel arrays
-// by the same ids. Built once by GraphBuilder, then shared read-only by any thread. Test:
-// tests/scheduler/graph_test.cpp
+// |A| × |B|. A *gate* is order without data: its successors start when its predecessors have been
+// done, whatever these made (scheduler/gates.h). Commands, files and texts are not here: they are
+// io's (io/pipeline.h), parallel arrays by the same ids. Built once by GraphBuilder, then shared
+// read-only by any thread. Test: tests/scheduler/graph_test.cpp
 #pragma once
 
 #include <array>
@@ -22,7 +23,8 @@
 
 namespace sluice::scheduler {
 
-enum class OutputKind : uint8_t { kFile, kH5, kValue };
+// kDir: a directory, to the core an object like a file.
+enum class OutputKind : uint8_t { kFile, kH5, kValue, kDir };
 
 // Why an attempt did not succeed. `kLost`: its worker went; not charged to the instance until three
 // were lost.
@@ -48,10 +50,21 @@ struct OutputSpec {
                         // (in the journal)
 };
 
+// How the next attempt differs from the one that ended by a cause. Factors in thousandths: 1500
+// asks for half as much again; 0 and 1000 change nothing.
+struct RetryChange {
+  Duration delay = {};  // to wait before it
+  uint32_t memory_factor = 0;
+  uint32_t timeout_factor = 0;
+  auto operator<=>(const RetryChange&) const = default;
+};
+constexpr uint32_t kFactorUnit = 1000;
+
 // How many more attempts a cause allows; 0: none. kLost is not here: see kLostAttemptsMax in
 // core.h.
 struct RetryPolicy {
   std::array<uint8_t, kCauseCount> max{};
+  std::array<RetryChange, kCauseCount> change{};
   std::vector<int32_t> exit_codes;  // kExit: only these codes are tried again; empty: all
 };
 
@@ -97,6 +110,7 @@ class Graph {
   [[nodiscard]] size_t instance_count() const { return instance_task_.size(); }
   [[nodiscard]] size_t object_count() const { return object_instance_.size(); }
   [[nodiscard]] size_t group_count() const { return group_objects_begin_.size() - 1; }
+  [[nodiscard]] size_t gate_count() const { return gate_predecessors_begin_.size() - 1; }
   [[nodiscard]] const TaskSpec& task(TaskId id) const { return tasks_[id.index()]; }
   [[nodiscard]] std::span<const TaskSpec> tasks() const { return tasks_; }
   [[nodiscard]] const RequestTable& requests() const { return requests_; }
@@ -122,6 +136,12 @@ class Graph {
   [[nodiscard]] std::span<const InstanceId> group_consumers(GroupId id) const;
   [[nodiscard]] std::span<const GroupId> object_groups(ObjectId id) const;
 
+  // Gates an instance waits at, and gates that wait for it.
+  [[nodiscard]] std::span<const GateId> gates_before(InstanceId id) const;
+  [[nodiscard]] std::span<const GateId> gates_behind(InstanceId id) const;
+  [[nodiscard]] std::span<const InstanceId> gate_predecessors(GateId id) const;
+  [[nodiscard]] std::span<const InstanceId> gate_successors(GateId id) const;
+
  private:
   friend class GraphBuilder;
   template <class Value>
@@ -145,6 +165,14 @@ class Graph {
   std::vector<InstanceId> group_consumers_;
   std::vector<uint32_t> object_groups_begin_{0};
   std::vector<GroupId> object_groups_;
+  std::vector<uint32_t> gate_predecessors_begin_{0};
+  std::vector<InstanceId> gate_predecessors_;
+  std::vector<uint32_t> gate_successors_begin_{0};
+  std::vector<InstanceId> gate_successors_;
+  std::vector<uint32_t> gates_before_begin_{0};
+  std::vector<GateId> gates_before_;
+  std::vector<uint32_t> gates_behind_begin_{0};
+  std::vector<GateId> gates_behind_;
 };
 
 // Add tasks first (producers may come in any order), then groups, then build(). Consumers see their
@@ -159,12 +187,14 @@ class GraphBuilder {
   // first_object.
   TaskId task(TaskSpec spec, std::span<const Hash128> keys);
   GroupId group(std::span<const ObjectId> objects, std::span<const InstanceId> consumers);
+  GateId gate(std::span<const InstanceId> predecessors, std::span<const InstanceId> successors);
   [[nodiscard]] const Graph& so_far() const { return graph_; }
   [[nodiscard]] Graph build();
   // For graphs that come from a file (a trace): nothing if there is a cycle.
   [[nodiscard]] std::optional<Graph> build_if_acyclic();
 
  private:
+  static void build_gate_rows(Graph& graph);
   Graph graph_;
 };
 

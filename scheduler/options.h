@@ -15,6 +15,9 @@ struct CoreOptions {
   Duration lost_after = seconds(30);
   uint32_t failures_without_success_max =
       20;  // a task with so many failures and no success is held: its rest is skipped
+  uint32_t quick_failures_max =
+      5;  // a worker with so many in a row is doubted (core_doubt.cpp); 0: never
+  uint32_t failures_max = 0;  // so many failed instances, and nothing new starts; 0: no bound
   bool dispatch_ahead = true;
 };
 

@@ -11,15 +11,16 @@ Duration expected_duration(const TaskSpec& task) {
   return task.expected.ns > 0 ? task.expected : kExpectedWhenUnknown;
 }
 
-// Works from the leaves back. A group is ranked when its last consumer is, an instance when the
-// last group that its objects feed is.
+// Works from the leaves back. A group or gate is ranked when the last one that waits for it is, an
+// instance when the last group that its objects feed and the last gate behind it are.
 class UpwardRanking {
  public:
   explicit UpwardRanking(const Graph& graph)
       : graph_(graph),
         ranks_(graph.instance_count()),
         consumers_left_(graph.group_count()),
-        groups_left_(graph.instance_count()) {}
+        successors_left_(graph.gate_count()),
+        below_left_(graph.instance_count()) {}
 
   std::vector<Duration> run() {
     start();
@@ -32,6 +33,11 @@ class UpwardRanking {
           finish_group(group);
         }
       }
+      for (const GateId gate : graph_.gates_before(instance)) {
+        if (--successors_left_[gate.index()] == 0) {
+          finish_gate(gate);
+        }
+      }
     }
     return std::move(ranks_);
   }
@@ -39,10 +45,11 @@ class UpwardRanking {
  private:
   void start() {
     for (size_t i = 0; i < graph_.instance_count(); ++i) {
+      below_left_[i] = graph_.gates_behind(InstanceId(i)).size();
       for (const ObjectId object : graph_.objects_of(InstanceId(i))) {
-        groups_left_[i] += graph_.object_groups(object).size();
+        below_left_[i] += graph_.object_groups(object).size();
       }
-      if (groups_left_[i] == 0) {
+      if (below_left_[i] == 0) {
         ready_.emplace_back(i);
       }
     }
@@ -52,27 +59,49 @@ class UpwardRanking {
         finish_group(GroupId(g));
       }
     }
+    for (size_t g = 0; g < graph_.gate_count(); ++g) {
+      successors_left_[g] = graph_.gate_successors(GateId(g)).size();
+      if (successors_left_[g] == 0) {
+        finish_gate(GateId(g));
+      }
+    }
   }
 
   void finish_group(GroupId group) {
-    Duration longest;
-    for (const InstanceId consumer : graph_.group_consumers(group)) {
-      longest = std::max(longest, ranks_[consumer.index()]);
-    }
+    const Duration rank = longest(graph_.group_consumers(group));
     for (const ObjectId object : graph_.group_objects(group)) {
-      const InstanceId producer = graph_.producer(object);
-      Duration& below = ranks_[producer.index()];  // until its own duration is added
-      below = std::max(below, longest);
-      if (--groups_left_[producer.index()] == 0) {
-        ready_.push_back(producer);
-      }
+      raise(graph_.producer(object), rank);
+    }
+  }
+
+  void finish_gate(GateId gate) {
+    const Duration rank = longest(graph_.gate_successors(gate));
+    for (const InstanceId predecessor : graph_.gate_predecessors(gate)) {
+      raise(predecessor, rank);
+    }
+  }
+
+  [[nodiscard]] Duration longest(std::span<const InstanceId> waiting) const {
+    Duration rank;
+    for (const InstanceId instance : waiting) {
+      rank = std::max(rank, ranks_[instance.index()]);
+    }
+    return rank;
+  }
+
+  void raise(InstanceId above, Duration rank) {
+    Duration& below = ranks_[above.index()];  // until its own duration is added
+    below = std::max(below, rank);
+    if (--below_left_[above.index()] == 0) {
+      ready_.push_back(above);
     }
   }
 
   const Graph& graph_;
   std::vector<Duration> ranks_;
-  std::vector<size_t> consumers_left_;  // per group
-  std::vector<size_t> groups_left_;     // per instance
+  std::vector<size_t> consumers_left_;   // per group
+  std::vector<size_t> successors_left_;  // per gate
+  std::vector<size_t> below_left_;       // per instance: groups and gates
   std::vector<InstanceId> ready_;
 };
 

@@ -29,6 +29,7 @@ using TaskId = Id<struct TaskTag>;          // a node of the spec
 using InstanceId = Id<struct InstanceTag>;  // a task for one item
 using ObjectId = Id<struct ObjectTag>;      // one output of one instance
 using GroupId = Id<struct GroupTag>;  // producer task + shared key values: what a join goes through
+using GateId = Id<struct GateTag>;    // order without data: predecessors, then successors
 using WorkerId = Id<struct WorkerTag>;    // equals the worker's mpi_rank
 using NodeId = Id<struct NodeTag>;        // workers with equal NodeId share node memory
 using RequestId = Id<struct RequestTag>;  // an interned resource request

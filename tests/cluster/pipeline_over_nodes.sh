@@ -23,7 +23,10 @@ tasks:
     sh: |
       echo "\$ITEM_n \$(uname -n)" >>$scratch/where
       yes "line \$ITEM_n" | head -c 5000000 >"\$OUT_part" || true
-    outputs: {part: {file: part}}
+      mkdir -p "\$OUT_tree/sub/empty"
+      for ((i = 0; i < 500; i++)); do echo "\$ITEM_n.\$i" >"\$OUT_tree/sub/\$i"; done
+      ln -s sub/7 "\$OUT_tree/link"
+    outputs: {part: {file: part}, tree: {dir: tree}}
   pair:
     foreach: {m: {range: [0, 6]}}
     sh: |
@@ -32,7 +35,10 @@ tasks:
         read -t 0.05 <> <(:) || true
       done
       while read -r path; do cksum <"\$path"; done <"\$IN_parts" >"\$OUT_sums"
-    inputs: {parts: make.part}
+      while read -r tree; do
+        (cd "\$tree" && find . -printf '%P %y %l\n' | sort && cat link sub/[0-9]*) | cksum >>"\$OUT_sums"
+      done <"\$IN_trees"
+    inputs: {parts: make.part, trees: make.tree}
     outputs: {sums: {file: sums}}
   all:
     sh: cat \$(cat "\$IN_all") >"\$OUT_all"
@@ -45,7 +51,7 @@ check "one process gives the reference" "$sluice" run p.yaml --run-dir alone.run
 rm -f where
 check "three nodes: the run succeeds" over n1,n2,n3 "$sluice" run p.yaml --run-dir three.run
 check_equal "three nodes: each of them ran attempts" "$(awk '{print $NF}' where | sort -u | tr '\n' ' ')" "n1 n2 n3 "
-check "three nodes: objects travelled, the result is the same" cmp alone.run/results/all/all three.run/results/all/all
+check "three nodes: files and directories travelled, the result is the same" cmp alone.run/results/all/all three.run/results/all/all
 check "three nodes: the replay gives the digest" "$sluice" replay three.run
 
 rm -f where go

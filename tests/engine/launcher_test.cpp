@@ -159,6 +159,44 @@ TEST_CASE("launcher: user code sees no variable of an MPI or batch launcher") {
   CHECK(has("SLUICE_ATTEMPT=" + mark + "\n"));
 }
 
+TEST_CASE("launcher: an attempt gets back the launchers' variables that it asks for") {
+  const ScopedVariable job("SLURM_JOB_ID", "4711");
+  const ScopedVariable tasks("SLURM_NTASKS", "2");
+  const ScopedVariable pmi("PMI_SIZE", "2");
+  const ScopedVariable world("OMPI_COMM_WORLD_SIZE_X", "2");
+  Tree tree;
+  launch::Start start;
+  start.argv = {"/usr/bin/env"};
+  start.environment = {{"SLURM_NTASKS", "1"}};
+  start.keep_environment = {"SLURM_*", "PMI_SIZE", "OMPI_COMM"};
+  const std::string text = "\n" + tree.exited(tree.start(std::move(start))).out.head;
+  const auto has = [&](const std::string& line) {
+    return text.find("\n" + line) != std::string::npos;
+  };
+  CHECK(has("SLURM_JOB_ID=4711\n"));
+  CHECK(has("SLURM_NTASKS=1\n"));  // the attempt's own counts
+  CHECK(has("PMI_SIZE=2\n"));
+  CHECK_FALSE(has("OMPI_COMM"));  // a name is not a beginning of names
+}
+
+TEST_CASE("launcher: stdout becomes the file that was named, made anew") {
+  Tree tree;
+  std::ofstream(tree.folder / "output") << "an older and longer text";
+  launch::Start start;
+  start.argv = {"/bin/sh", "-c", "echo text; echo err >&2"};
+  start.stdout_path = (tree.folder / "output").string();
+  const launch::Exited exited = tree.exited(tree.start(std::move(start)));
+  CHECK(exited.out.bytes == 0);
+  CHECK(exited.err.head == "err\n");
+  std::ifstream written(tree.folder / "output");
+  CHECK(std::string(std::istreambuf_iterator<char>(written), {}) == "text\n");
+  launch::Start bad;
+  bad.argv = {"/bin/true"};
+  bad.stdout_path = "/no/such/folder/x";
+  CHECK(tree.exited(tree.start(std::move(bad))).start_error ==
+        "cannot make its stdout '/no/such/folder/x': No such file or directory");
+}
+
 TEST_CASE("launcher: names of launchers' variables are known by their prefix") {
   for (const char* name :
        {"OMPI_MCA_btl", "PMIX_RANK", "PMI_FD", "PMI2_X", "SLURM_NTASKS", "HYDRA_X",

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 
 using namespace sluice::engine;
@@ -11,9 +12,15 @@ namespace {
 
 struct Screen {
   std::string text;
+  int columns = 80;
   Report report;
   explicit Screen(bool terminal = false)
-      : report({terminal, false, "sluice run heat.yaml", {"/data/heat.run"}},
+      : report({terminal,
+                false,
+                "sluice run heat.yaml",
+                {"/data/heat.run"},
+                [this] { return columns; },
+                "sluice why heat.yaml"},
                [this](std::string_view piece) { text += piece; }) {}
 };
 
@@ -73,11 +80,43 @@ TEST_CASE("report: the summary groups failures by cause, with node, stderr and w
   screen.report.summary({seconds(5).ns}, counts, Outcome::kFailed, 1, {});
   CHECK(contains(screen.text, "3 of 11 instances done (3 ran now) in 5.0 s; 7 failed; 1 skipped"));
   CHECK(contains(screen.text, "7 × solve: exit 3"));
-  CHECK(contains(screen.text, "solve[case=0] on n7"));
+  CHECK(contains(screen.text, "solve[case=0] and 6 more with the same last lines on n7"));
   CHECK(contains(screen.text, "| no?[2J convergence"));
-  CHECK(contains(screen.text, "… and 2 more"));
   CHECK(contains(screen.text, "sluice logs /data/heat.run 'solve[case=0]'"));
+  CHECK(contains(screen.text, "sluice logs /data/heat.run --failed"));
+  CHECK(contains(screen.text, "sluice why heat.yaml 'TASK[item]'"));
   CHECK(contains(screen.text, "continue with: sluice run heat.yaml"));
+}
+
+TEST_CASE("report: of many failures alike only some get a line as they come") {
+  Screen screen;
+  FailureLine failure;
+  failure.task = "solve";
+  failure.cause = "exit 3";
+  failure.host = "n7";
+  failure.final = true;
+  for (int i = 0; i < 1000; ++i) {
+    failure.label = "solve[case=" + std::to_string(i) + "]";
+    screen.report.failed(failure);
+  }
+  CHECK(std::count(screen.text.begin(), screen.text.end(), '\n') == 11);
+  CHECK(contains(screen.text, "they are only counted"));
+}
+
+// UC-100
+TEST_CASE("report: the progress line is narrower than the terminal, also after a resize") {
+  Screen screen(true);
+  Counts counts;
+  counts.done = 1000;
+  counts.running = 200;
+  counts.failed = 7;
+  screen.columns = 20;
+  screen.report.progress({1}, counts, 2);
+  CHECK(screen.text == "1000/1207 done, 200");
+  screen.columns = 10;
+  screen.text.clear();
+  screen.report.progress({seconds(1).ns}, counts, 2);
+  CHECK(screen.text == "\r\x1b[K1000/1207");
 }
 
 TEST_CASE("report: a run that finds everything done says so") {

@@ -4,6 +4,7 @@
 
 #include <iostream>
 
+#include "io/manifest.h"
 #include "io/sources.h"
 #include "io/spec.h"
 #include "tests/support/temporary_folder.h"
@@ -38,7 +39,7 @@ io::Pipeline read_spec(const std::string& text) {
   test::write_text(folder / "sums.yaml", text);
   io::FileSourceIds sources;
   io::Diagnostics diagnostics;
-  auto pipeline = io::read_pipeline({folder / "sums.yaml", {}}, sources, diagnostics);
+  auto pipeline = io::read_pipeline({folder / "sums.yaml", {}, {}}, sources, diagnostics);
   if (!pipeline) diagnostics.print(std::cerr);
   REQUIRE(pipeline.has_value());
   return std::move(*pipeline);
@@ -163,6 +164,72 @@ TEST_CASE("resume: a saved file is durable when it is there with its size") {
   }
 }
 
+// A directory is looked at where it really is.
+TEST_CASE("resume: a saved directory is durable when all of it is there and nothing newer") {
+  const io::Pipeline pipeline = read_spec(R"(sluice: 1
+name: trees
+tasks:
+  make:
+    sh: mkdir "$OUT_parts"
+    outputs: {parts: {dir: parts}}
+)");
+  const test::TemporaryFolder run;
+  const InstanceId make = pipeline.find("make", "");
+  const std::string place = pipeline.result_path(pipeline.graph.object(make, 0));
+  const std::string temporary = "results/.tmp/1.5";
+  const auto put = [&run](const std::string& where) {
+    std::filesystem::create_directories(run / where);
+    test::write_text(run / where / "a", "one");
+    test::write_text(run / where / "b/c", "three");
+  };
+  put("reference");
+  io::JournalState journal;
+  journal.last_time_ms = 9'000'000'000'000;  // far ahead of the files
+  Facts& facts = journal.instances[{"make", ""}];
+  facts.done = DoneRecord{};
+  facts.done->outputs = {{"parts", *io::hash_object(run / "reference"), 8, false, ""}};
+  facts.done_synced = true;
+  facts.durable["parts"] =
+      Durable{"make", "", "parts", place, temporary, facts.done->outputs[0].content, 8};
+  const auto resumed = [&] { return engine::resume(journal, pipeline, run.path()); };
+  const auto durable = [](const Resume& resume) { return resume.restored.at(0).durable.at(0); };
+  SUBCASE("there") {
+    put(place);
+    const Resume resume = resumed();
+    CHECK(durable(resume));
+    CHECK(resume.hashed_files == 0);
+  }
+  SUBCASE("missing") { CHECK(says(resumed(), "'" + place + "' is missing")); }
+  SUBCASE("a file of it is missing") {
+    put(place);
+    std::filesystem::remove(run / place / "a");
+    const Resume resume = resumed();
+    CHECK_FALSE(durable(resume));
+    CHECK(says(resume, "'" + place + "' has 5 bytes, 8 were recorded"));
+  }
+  SUBCASE("a file is there instead") {
+    test::write_text(run / place, "12345678");
+    CHECK_FALSE(durable(resumed()));
+  }
+  SUBCASE("something in it was changed since, to the same size") {
+    put(place);
+    journal.last_time_ms = 0;
+    CHECK(durable(resumed()));
+    CHECK(resumed().hashed_files == 1);
+    test::write_text(run / place / "b/c", "seven");
+    CHECK_FALSE(durable(resumed()));
+  }
+  SUBCASE("a rename that was cut short, with an older directory in the way") {
+    put(temporary);
+    put(place);
+    test::write_text(run / place / "a", "old");
+    CHECK(durable(resumed()));
+    CHECK(test::read_text(run / place / "a") == "one");
+    CHECK_FALSE(std::filesystem::exists(run / temporary));
+    CHECK(std::filesystem::is_empty((run / temporary).parent_path()));
+  }
+}
+
 TEST_CASE("resume: a rename that was cut short is completed") {
   const io::Pipeline pipeline = read_spec(kSpec);
   const std::string place =
@@ -231,7 +298,7 @@ TEST_CASE("resume: instances that the spec no longer has are counted and said on
   world.durable("k=9", "results/part/k=9.data.txt", "");
   const Resume resume = world.resume(read_spec(kSpec));
   CHECK(resume.restored.empty());
-  CHECK(resume.gone_instances == 2);
+  CHECK(resume.gone.size() == 2);
   CHECK(resume.orphans == std::vector<std::string>{"objects/part/k=8.data.txt"});
   REQUIRE(resume.messages.size() == 1);
   CHECK(says(resume, "2 finished instances are not in the spec any more (the first: 'part[k=8]')"));

@@ -107,7 +107,8 @@ struct RunResult {
 };
 
 RunResult run(const io::Pipeline& pipeline, const RunDirectory& directory,
-              std::function<bool(const std::string&)> fails = {}) {
+              std::function<bool(const std::string&)> fails = {},
+              const engine::RunRules& rules = {}) {
   RunResult result;
   io::LocalNetwork network(2);
   engine::Report report({false, false, "sluice run p.yaml", directory},
@@ -117,13 +118,13 @@ RunResult run(const io::Pipeline& pipeline, const RunDirectory& directory,
   engine::RecordKeeper::Callbacks callbacks;
   callbacks.journal_failed = [&](const Error& error) { rank->records_failed(clock.now(), error); };
   callbacks.mail = [&](const engine::Mail& mail) { rank->on_mail(clock.now(), mail); };
-  auto start = engine::start_run(pipeline, directory, "n0", callbacks);
+  auto start = engine::start_run(pipeline, directory, "n0", callbacks, {}, rules);
   REQUIRE_MESSAGE(start.ok(), (start.ok() ? "" : start.error().message));
   result.restored = start->restored.size();
   engine::SchedulerOptions options{start->run_uuid, directory, start->core, 1};
   rank = std::make_unique<SchedulerRank>(options, pipeline, network.end(WorkerId(0)),
                                          *start->keeper, report);
-  rank->begin(clock.now(), start->restored, start->durable_paths);
+  rank->begin(clock.now(), engine::opening(rules.selection, start->restored), start->durable_paths);
   PlayedWorker worker(network.end(WorkerId(1)), directory);
   worker.fails = std::move(fails);
   const Instant limit = clock.now() + scheduler::seconds(20);
@@ -198,7 +199,8 @@ TEST_CASE(
   const auto forecast = engine::make_forecast(*pipeline, directory);
   REQUIRE(forecast.ok());
   CHECK(forecast->verdicts[2].kind == engine::Verdict::Kind::kWillRun);
-  CHECK(forecast->verdicts[2].reason == "its result 'sum' is not in the run directory");
+  CHECK(engine::reason_text(*pipeline, forecast->verdicts[2], engine::Naming::kInstances) ==
+        "its result 'sum' is not in the run directory");
   const RunResult again = run(*pipeline, directory);
   CHECK(again.exit_code == 0);
   CHECK(again.ran == std::vector<std::string>{"make[n=1]", "make[n=2]", "sum"});
@@ -219,7 +221,7 @@ TEST_CASE(
   CHECK(failed.printed.find("sum is skipped because make[n=2] failed") != std::string::npos);
   const auto forecast = engine::make_forecast(*pipeline, directory);
   REQUIRE(forecast.ok());
-  CHECK(forecast->verdicts[1].reason == "its last attempt failed");
+  CHECK(forecast->verdicts[1].reason == engine::Verdict::Reason::kLastFailed);
   const RunResult again = run(*pipeline, directory);
   CHECK(again.exit_code == 0);
   CHECK(again.ran == std::vector<std::string>{"make[n=2]", "sum"});  // make[n=1] was saved
@@ -235,4 +237,55 @@ TEST_CASE("scheduler rank: two runs in one directory, the second is refused and 
   const auto second = engine::start_run(*pipeline, directory, "n0", {});
   REQUIRE(!second.ok());
   CHECK(second.error().message.find("process " + std::to_string(getpid())) != std::string::npos);
+}
+
+TEST_CASE("scheduler rank: a part of a pipeline is done for itself, the rest is for a later run") {
+  test::SpecFolder folder;
+  const auto pipeline = folder.read(kSpec);
+  REQUIRE(pipeline);
+  const RunDirectory directory = RunDirectory::for_spec(folder.path() / "p.yaml", "");
+  engine::RunRules part;
+  part.selection = *engine::select(*pipeline, {{"make[n=2]"}, {}, {}});
+  const auto forecast = engine::make_forecast(*pipeline, directory, part.selection);
+  REQUIRE(forecast.ok());
+  CHECK(forecast->verdicts[0].kind == engine::Verdict::Kind::kLeftOut);
+  CHECK(forecast->verdicts[1].kind == engine::Verdict::Kind::kWillRun);
+  CHECK(forecast->verdicts[2].kind == engine::Verdict::Kind::kLeftOut);
+  const RunResult first = run(*pipeline, directory, {}, part);
+  CHECK(first.exit_code == 0);
+  CHECK(first.ran == std::vector<std::string>{"make[n=2]"});
+  const RunResult rest = run(*pipeline, directory);
+  CHECK(rest.ran == std::vector<std::string>{"make[n=1]", "sum"});
+}
+
+TEST_CASE("scheduler rank: a forced instance runs again, what reads it only if its bytes differ") {
+  test::SpecFolder folder;
+  const auto pipeline = folder.read(kSpec);
+  REQUIRE(pipeline);
+  const RunDirectory directory = RunDirectory::for_spec(folder.path() / "p.yaml", "");
+  CHECK(run(*pipeline, directory).exit_code == 0);
+  engine::RunRules again;
+  again.selection = *engine::select(*pipeline, {{}, {}, {"make[n=2]"}});
+  const RunResult forced = run(*pipeline, directory, {}, again);
+  CHECK(forced.exit_code == 0);
+  CHECK(forced.ran == std::vector<std::string>{"make[n=2]"});
+}
+
+TEST_CASE("scheduler rank: a fresh run reuses nothing, and is what an interrupted one continues") {
+  test::SpecFolder folder;
+  const auto pipeline = folder.read(kSpec);
+  REQUIRE(pipeline);
+  const RunDirectory directory = RunDirectory::for_spec(folder.path() / "p.yaml", "");
+  CHECK(run(*pipeline, directory).exit_code == 0);
+  engine::RunRules fresh;
+  fresh.fresh = true;
+  const auto second_fails = [](const std::string& label) { return label == "make[n=2]"; };
+  const RunResult cut_short = run(*pipeline, directory, second_fails, fresh);
+  CHECK(cut_short.exit_code == 1);
+  CHECK(cut_short.restored == 0);
+  CHECK(cut_short.ran == std::vector<std::string>{"make[n=1]", "make[n=2]"});
+  CHECK(std::filesystem::exists(directory.results() / "sum" / "sum.txt"));  // the old one stays
+  const RunResult rest = run(*pipeline, directory);
+  CHECK(rest.exit_code == 0);
+  CHECK(rest.ran == std::vector<std::string>{"make[n=2]", "sum"});
 }

@@ -126,6 +126,25 @@ TEST_CASE("topology: memory is the machine's, or the smallest limit of the cgrou
   }
 }
 
+TEST_CASE("topology: people learn of the whole machine beside what is usable") {
+  const sluice::test::TemporaryFolder folder;
+  make_root(folder.path(), "0::/job\n");
+  write_file(folder / "sys/fs/cgroup/job/memory.max", "8589934592\n");
+  NodeSources sources;
+  sources.synthetic = "pack:2 [numa(memory=1073741824)] core:2 pu:2";
+  sources.own_mask = {1, 2, 3, 6};
+  sources.root = folder.path();
+  const Node node = read_node(sources).value();
+  CHECK(node.cores.size() == 3);
+  CHECK(node.cores_machine == 4);
+  CHECK(node.memory_bytes == 8LL << 30U);
+  CHECK(node.memory_machine_bytes == 64LL << 30U);
+  REQUIRE(node.numa.size() == 2);
+  CHECK(node.numa[1].index == 1);
+  CHECK(node.numa[1].memory_bytes == 1LL << 30U);
+  CHECK(node.numa[1].pus == std::vector<int32_t>{4, 5, 6, 7});
+}
+
 TEST_CASE("topology: processes of one node have one key, other boots another") {
   const sluice::test::TemporaryFolder folder;
   make_root(folder.path(), "");

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "io/transport_local.h"
+#include "tests/support/random_tree.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace sluice;
@@ -60,9 +61,25 @@ struct Side {
 };
 
 void put(io::Store& store, ObjectId object, const std::vector<std::byte>& bytes) {
-  REQUIRE(store.begin_receive(object, static_cast<int64_t>(bytes.size()), 0555).ok());
+  REQUIRE(store.begin_receive(object, {static_cast<int64_t>(bytes.size()), 0, 0555}).ok());
   REQUIRE(store.write_piece(object, 0, bytes).ok());
   REQUIRE(store.finish_receive(object).ok());
+}
+
+// As an attempt's output.
+void put_tree(io::Store& store, ObjectId object, const std::filesystem::path& tree) {
+  const auto attempt = scheduler::AttemptId::make(1, 1);
+  io::AttemptSpec spec;
+  spec.words = {{{io::Piece::Kind::kText, 0, "/bin/true"}}};
+  spec.outputs.resize(1);
+  spec.outputs[0].kind = scheduler::OutputKind::kDir;
+  spec.outputs[0].file_name = "tree";
+  spec.outputs[0].object = object;
+  const auto staged = store.stage(attempt, spec, {});
+  REQUIRE(staged.ok());
+  std::filesystem::rename(tree, staged->output_paths[0]);
+  REQUIRE(store.seal(attempt, spec, 0).ok());
+  REQUIRE(store.clean(attempt).ok());
 }
 
 std::vector<std::byte> pattern(size_t bytes) {
@@ -99,14 +116,13 @@ TEST_CASE(
     until_outcome(puller, source);
     CHECK(*puller.outcome == "");
     CHECK(!puller.fetch.active());
-    int64_t total = -1;
-    uint32_t mode = 0;
-    const auto there =
-        puller.store->read_piece(object, 0, static_cast<int64_t>(bytes), total, mode);
+    io::ObjectForm form;
+    const auto there = puller.store->read_piece(object, 0, static_cast<int64_t>(bytes), form);
     REQUIRE(there.ok());
-    CHECK(total == static_cast<int64_t>(bytes));
+    CHECK(form.total_bytes == static_cast<int64_t>(bytes));
+    CHECK(form.manifest_bytes == 0);
     CHECK(*there == content);
-    CHECK((mode & 0777U) == 0555U);
+    CHECK((form.mode & 0777U) == 0555U);
   }
 }
 
@@ -133,6 +149,36 @@ TEST_CASE(
   puller.fetch.tick(Instant{WorkerFetch::kStalledAfter.ns});
   REQUIRE(puller.outcome);
   CHECK(*puller.outcome == "its source sent nothing for 10 s");
+}
+
+TEST_CASE("worker fetch: a directory arrives with all that is in it, small files packed") {
+  test::TemporaryFolder folder;
+  io::LocalNetwork network(2);
+  Side source(make_store(folder, "a"), network.end(WorkerId(0)));
+  Side puller(make_store(folder, "b"), network.end(WorkerId(1)));
+  test::TreeModel model;
+  SUBCASE("nothing in it") {}
+  SUBCASE("links, empty files and directories, one file of several chunks") {
+    const auto big = pattern(3'500'000);
+    model = {{"empty", "d"},
+             {"none", "f"},
+             {"link", "lsub/run"},
+             {"sub", "d"},
+             {"sub/run", "x#!/bin/sh\n"},
+             {"z", "f" + std::string(reinterpret_cast<const char*>(big.data()), big.size())}};
+  }
+  SUBCASE("a manifest of several chunks") {
+    for (int i = 0; i < 5000; ++i) {
+      model[std::string(240, 'n') + std::to_string(i)] = "f" + std::to_string(i);
+    }
+  }
+  const ObjectId object(3);
+  test::write_tree(folder / "tree", model);
+  put_tree(*source.store, object, folder / "tree");
+  puller.fetch.start({0}, object, WorkerId(0));
+  until_outcome(puller, source);
+  CHECK(*puller.outcome == "");
+  CHECK(test::read_tree(puller.store->object_path(object)) == model);
 }
 
 TEST_CASE("worker fetch: more objects than may move at once wait their turn and all arrive") {

@@ -125,6 +125,26 @@ TEST_CASE("checker client: a helper that others killed is asked once more") {
   }
 }
 
+TEST_CASE("checker client: a helper that says that it is busy gets more time, but no overdue one") {
+  Fixture f;
+  const uint64_t first = f.request("/dir/tree");
+  const auto busy = [&](Instant when) {
+    f.now = when;
+    f.say(R"({"id":)" + std::to_string(first) + R"(,"busy":true})");
+    f.read();
+  };
+  busy(Instant{} + seconds(50));
+  CHECK(f.replies.empty());
+  CHECK(f.client.deadline() == Instant{} + seconds(110));
+  CHECK_FALSE(f.client.expired(Instant{} + seconds(109)));
+  CHECK(f.client.expired(Instant{} + seconds(110)));
+  busy(Instant{} + seconds(111));
+  CHECK(f.client.deadline() == Instant::never());
+  f.answer(first);
+  f.read();
+  CHECK(f.replies.at(0).ok);
+}
+
 TEST_CASE("checker client: an overdue request is told once, then fails by the crash that follows") {
   Fixture f;
   f.now = Instant{} + seconds(5);

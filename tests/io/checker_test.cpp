@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
+#include "io/manifest.h"
 #include "io/sources.h"
 #include "tests/support/temporary_folder.h"
 
@@ -190,8 +191,50 @@ TEST_CASE("check plain: what is no regular file is named") {
   fs::create_symlink("/etc/passwd", folder / "link");
   fs::create_directory(folder / "folder");
   ::mkfifo((folder / "pipe").c_str(), 0600);
-  CHECK(error("link") == "'link' is a symbolic link to '/etc/passwd'; expected a regular file");
-  CHECK(error("folder") == "'folder' is a directory; expected a regular file");
-  CHECK(error("pipe") == "'pipe' is a named pipe; expected a regular file");
+  CHECK(error("link") ==
+        "'link' is a symbolic link to '/etc/passwd'; expected a regular file: write or copy the "
+        "bytes "
+        "there");
+  CHECK(error("folder") ==
+        "'folder' is a directory; expected a regular file: if a directory is meant, declare the "
+        "output "
+        "as {dir: folder}");
+  CHECK(error("pipe") ==
+        "'pipe' is a named pipe; expected a regular file: write or copy the bytes there");
   CHECK(error("none") == "no file 'none' in the directory; it holds: folder, link, pipe");
+}
+
+TEST_CASE("check: a directory is checked and hashed as a whole, and a long look at it is told") {
+  const test::TemporaryFolder folder;
+  test::write_text(folder / "parts/a", "one");
+  test::write_text(folder / "parts/b/c", "three");
+  int told = 0;
+  const io::CheckReply reply = io::check_plain(
+      {1, folder / "parts", OutputKind::kDir, ValueType::kString}, [&told] { ++told; });
+  REQUIRE_MESSAGE(reply.ok, reply.error);
+  CHECK(reply.bytes == 8);
+  CHECK(reply.content == *io::hash_object(folder / "parts"));
+  CHECK(told == 2);
+  io::CheckReply busy;
+  busy.id = 7;
+  busy.busy = true;
+  CHECK(io::decode_check_reply(io::encode(busy))->busy);
+  const auto request = io::decode_check_request(
+      io::encode(io::CheckRequest{1, "/x", OutputKind::kDir, ValueType::kString}));
+  CHECK(request->kind == OutputKind::kDir);
+}
+
+TEST_CASE("check: a file where a directory is expected, and the reverse, name the other key") {
+  const test::TemporaryFolder folder;
+  test::write_text(folder / "file", "x");
+  const auto error = [&folder](const std::string& name, OutputKind kind) {
+    return io::check_plain({1, folder / name, kind, ValueType::kString}).error;
+  };
+  CHECK(error("file", OutputKind::kDir).find("declare the output as {file: file}") !=
+        std::string::npos);
+  std::filesystem::create_directory(folder / "tree");
+  CHECK(error("tree", OutputKind::kFile).find("declare the output as {dir: tree}") !=
+        std::string::npos);
+  CHECK(error("gone", OutputKind::kDir) ==
+        "no directory 'gone' in the directory; it holds: file, tree");
 }

@@ -85,3 +85,15 @@ TEST_CASE("diagnostic: did-you-mean finds the nearest name within a quarter of t
   const std::vector<std::string> letters = {"a", "b"};
   CHECK(did_you_mean("x", letters).empty());
 }
+
+TEST_CASE("diagnostic: within a part that is read several times only the first at a place counts") {
+  Diagnostics diagnostics;
+  diagnostics.report_once({2, 1}, {4, 1});
+  for (const char* text : {"first", "second"}) {
+    diagnostics.error({1, 9}, text);
+    diagnostics.error({2, 1}, text);
+    diagnostics.error({3, 5}, text);
+    diagnostics.error({4, 1}, text);
+  }
+  CHECK(diagnostics.errors() == 6);
+}

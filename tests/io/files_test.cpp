@@ -88,6 +88,32 @@ TEST_CASE("files: real and fake ones keep the same contract") {
   }
 }
 
+TEST_CASE("files: a directory moves over what is there and is removed as a whole") {
+  const Scratch scratch;
+  Files& files = real_files();
+  const auto make = [](const std::filesystem::path& folder, const std::string& text) {
+    std::filesystem::create_directories(folder / "sub");
+    REQUIRE(real_files().replace(folder / "sub/file", text).ok());
+  };
+  make(scratch.path / "tmp/new", "new");
+  const auto place = scratch.path / "there/tree";
+  SUBCASE("nothing") {}
+  SUBCASE("another directory") { make(place, "old"); }
+  SUBCASE("a file") {
+    std::filesystem::create_directory(place.parent_path());
+    REQUIRE(files.replace(place, "old").ok());
+  }
+  CHECK(files.rename(scratch.path / "tmp/new", place).ok());
+  CHECK(*files.read(place / "sub/file") == "new");
+  CHECK(std::filesystem::is_empty(scratch.path / "tmp"));
+  REQUIRE(files.replace(scratch.path / "tmp/file", "a file").ok());
+  CHECK(files.rename(scratch.path / "tmp/file", place).ok());
+  CHECK(*files.read(place) == "a file");
+  make(scratch.path / "tree", "x");
+  CHECK(files.remove(scratch.path / "tree").ok());
+  CHECK_FALSE(std::filesystem::exists(scratch.path / "tree"));
+}
+
 TEST_CASE("files: an error names the file and what the system said") {
   const Scratch scratch;
   const auto missing = real_files().read(scratch.path / "nothing");

@@ -110,6 +110,22 @@ TEST_CASE("journal: a later success clears failure, and durable files of other c
   CHECK(facts(state, "z")->durable.empty());
 }
 
+TEST_CASE("journal: what came before a fresh run counts no more") {
+  FakeFiles files;
+  write(files, 1, {run(1), done("x"), durable("x"), done("y")});
+  record::Run fresh = run(2);
+  continue_from(read(files), fresh);
+  fresh.fresh = true;
+  write(files, 2, {fresh, done("y")});
+  record::Run next = run(3);
+  continue_from(read(files), next);
+  write(files, 3, {next});
+  const JournalState state = read(files);
+  CHECK_FALSE(is_done(state, "x"));
+  CHECK(is_done(state, "y"));
+  CHECK(state.run_uuid == "uuid");
+}
+
 TEST_CASE("journal: what no sync record came after is marked") {
   FakeFiles files;
   write(files, 1,

@@ -20,13 +20,28 @@ record::DoneRecord done_record() {
           {scheduler::seconds(3), scheduler::seconds(2), 1 << 20},
           5,
           1'700'000'000'123,
-          {5, 6}};
+          {5, 6},
+          "00000a0000ff"};
 }
 
 std::vector<Record> all_records() {
   return {
-      record::Run{1, "uuid", 3, "ab12", "node7", 1'700'000'000'000, 2, 4711, 90, {{"tol", "1e-4"}}},
-      record::Worker{2, "joined", "node8", {64, 1LL << 38U}},
+      record::Run{1,
+                  "uuid",
+                  3,
+                  "ab12",
+                  "node7",
+                  1'700'000'000'000,
+                  2,
+                  4711,
+                  90,
+                  {{"tol", "1e-4"}},
+                  "/home/a/p.yaml",
+                  "sluice run /home/a/p.yaml --set tol=1e-4",
+                  {{"simulate", 90, 4, 1LL << 33U, 60'000}, {"mean", 1, 1, 0, 0}},
+                  {{"sluice", "0.1.0"}}},
+      record::KeyParts{"simulate", {"command", "input mesh"}},
+      record::Worker{2, "joined", "node8", {64, 1LL << 38U}, 1'700'000'000'001},
       done_record(),
       record::Durable{"simulate",
                       "grid=64",
@@ -49,8 +64,9 @@ std::vector<Record> all_records() {
                       1'700'000'000'456},
       record::Skipped{"mean", "", "simulate[grid=64]"},
       record::Removed{"simulate", "grid=64", "field"},
+      record::Gone{"simulate", "grid=32"},
       record::Sync{},
-      record::End{"failed", 1},
+      record::End{"failed", 1, 1'700'000'000'999},
   };
 }
 

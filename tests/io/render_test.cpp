@@ -287,3 +287,71 @@ TEST_CASE("key: text that moves between words or into another kind of piece is a
   const std::string text = "  a:\n    run: prog x\n    outputs: {x: {file: x}}\n";
   CHECK(key(folder, task(named)) != key(folder, task(text)));
 }
+
+TEST_CASE("render: how an attempt starts comes from its task") {
+  SpecFolder folder;
+  folder.write("obs", "1");
+  const auto p = folder.read(R"(sluice: 1
+keep_env: [SLURM_JOB_ID]
+params: {level: {type: int, default: 3}}
+tasks:
+  a:
+    run: prog
+    setup: export A=$PARAM_level
+    cwd: pipeline
+    stdin: obs
+    stdout: x
+    keep_env: ["PMI_*"]
+    inputs: {other: {file: obs}, obs: {file: obs, as: renamed}}
+    outputs: {y: {file: y}, x: {file: x}}
+)");
+  REQUIRE_MESSAGE(p, folder.printed);
+  Values values;
+  const auto spec = p->render(InstanceId(0), values.lookup());
+  REQUIRE(spec);
+  CHECK(spec->setup == "export A=$PARAM_level");
+  CHECK(value_of(*spec, "PARAM_level") == "3");
+  CHECK(spec->in_pipeline_folder);
+  CHECK(spec->stdin_input == 1);
+  CHECK(spec->stdout_output == 1);
+  CHECK(spec->keep_environment == Texts{"SLURM_JOB_ID", "PMI_*"});
+  CHECK(spec->inputs[0].placed_as.empty());
+  CHECK(spec->inputs[1].placed_as == "renamed");
+}
+
+TEST_CASE("key: changes with setup, stdin, stdout, cwd and as, not with keep_env") {
+  SpecFolder folder;
+  folder.write("obs", "1");
+  const std::string body =
+      "  a:\n    run: prog\n    outputs: {x: {file: x}}\n    inputs: {obs: {file: obs}}\n";
+  const auto base = key(folder, task(body));
+  for (const char* more : {"setup: export A=1", "stdin: obs", "stdout: x", "cwd: pipeline"}) {
+    CHECK_MESSAGE(key(folder, task(body + "    " + more + "\n")) != base, more);
+  }
+  CHECK(key(folder, task(body + "    setup: export A=1\n")) !=
+        key(folder, task(body + "    setup: export A=2\n")));
+  CHECK(key(folder, task("  a:\n    run: prog\n    outputs: {x: {file: x}}\n"
+                         "    inputs: {obs: {file: obs, as: y}}\n")) != base);
+  CHECK(key(folder, task(body + "    keep_env: [SLURM_JOB_ID]\n")) == base);
+}
+
+TEST_CASE("key: defaults count as if each task had them") {
+  SpecFolder folder;
+  const std::string own = "  a:\n    run: prog\n    env: {A: '1', B: '2'}\n    setup: true\n";
+  const std::string shared = "  a:\n    run: prog\n    env: {A: '1'}\n";
+  CHECK(key(folder, "sluice: 1\ndefaults: {env: {B: '2', A: '0'}, setup: 'true'}\ntasks:\n" +
+                        shared) == key(folder, task(own)));
+}
+
+TEST_CASE("key: what is at a path param is not in it, the path as typed is") {
+  SpecFolder folder;
+  folder.write("one", "1");
+  folder.write("two", "1");
+  const std::string text =
+      "sluice: 1\nparams: {p: {type: path, default: one, expect: file}}\ntasks:\n"
+      "  a: {sh: 'prog $PARAM_p'}\n";
+  const auto base = key(folder, text);
+  folder.write("one", "2");
+  CHECK(key(folder, text) == base);
+  CHECK(key(folder, text, "a", "", {{"p", "two"}}) != base);
+}

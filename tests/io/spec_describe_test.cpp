@@ -51,4 +51,45 @@ tasks:
   CHECK(tasks[1].results == std::vector<std::string>{"s"});
   CHECK(tasks[2].inputs[0].join == "one-to-one");
   CHECK(tasks[3].inputs[0].join == "gather over [a]");
+  CHECK(edge_text(tasks[0].inputs[0]) == "file");
+  CHECK(edge_text(tasks[1].inputs[0]) == "broadcast, 1 to 6");
+  CHECK(edge_text(tasks[2].inputs[0]) == "one-to-one, 6 to 6");
+  CHECK(edge_text(tasks[3].inputs[0]) == "gather over [a], 6 into 2 (3 each)");
+}
+
+// UC-015
+TEST_CASE("spec_describe: what was read of a task is told in one unit each, and its shell") {
+  test::SpecFolder folder;
+  const auto p = folder.read(R"(sluice: 1
+limits: {licence: 5}
+tasks:
+  solve:
+    run: solve
+    resources: {cpus: 4, memory: 8GB, licence: 0.5}
+    timeout: 1:30:00
+    retry: {exit: {max: 2, codes: [75, 3]}, timeout: {max: 1}}
+    on_failure: stop
+    priority: -3
+  script:
+    sh: "true"
+    grace: 500ms
+)");
+  REQUIRE_MESSAGE(p, folder.printed);
+  const auto tasks = describe(*p);
+  CHECK(tasks[0].way == "no shell");
+  CHECK(tasks[0].rules ==
+        std::vector<std::string>{"timeout 1h30m", "4 cpus", "memory 7.45 GiB", "0.5 of 5 licence",
+                                 "retry of exit: 2 more, only status 75, 3",
+                                 "retry of timeout: 1 more", "priority -3", "on failure: stop"});
+  CHECK(tasks[1].way == "bash -euo pipefail");
+  CHECK(tasks[1].rules == std::vector<std::string>{"grace 500ms", "1 cpu"});
+}
+
+TEST_CASE("spec_describe: bytes are told in the largest unit that they fill") {
+  CHECK(memory_text(0) == "0 B");
+  CHECK(memory_text(1023) == "1023 B");
+  CHECK(memory_text(1024) == "1 KiB");
+  CHECK(memory_text(8'000'000'000) == "7.45 GiB");
+  CHECK(memory_text(int64_t{512} << 20U) == "512 MiB");
+  CHECK(memory_text(int64_t{5000} << 40U) == "5000 TiB");
 }

@@ -41,6 +41,11 @@ TEST_CASE("spec_mistakes: every mistake is found, explained and remedied as in i
     folder.write("obs.h5", "observations");
     folder.write("model.nml", "parameters");
     folder.write("script.sh", "not executable");
+    folder.write("gap.txt", "s1\n\ns3\n");
+    folder.write("twice.txt", "s1\ns2\ns1\n");
+    folder.write("blank.txt", "\n");
+    folder.write("windows.txt", "s1\r\ns2\r\n");
+    folder.write("nul.txt", std::string("s1\n\0\n", 5));
     fs::create_directory(folder.path() / "data");
     fs::create_symlink("gone.h5", folder.path() / "dangling.h5");
     const auto pipeline = folder.read(test::read_text(kMistakes / (name + ".yaml")));

@@ -155,7 +155,7 @@ TEST_CASE("spec_yaml: what is not UTF-8 text is refused at its place") {
 }
 
 TEST_CASE("spec_yaml: unquoted ${{ }} in a flow collection gets the remedy") {
-  CHECK(Read("a: {grid: ${{ params.grids }}}\n").printed().find("in double quotes") !=
+  CHECK(Read("a: {grid: ${{ params.grids }}}\n").printed().find("into double quotes") !=
         std::string::npos);
   CHECK(Read("a: {{ n }}\n").printed().find("write \"${{ name }}\"") != std::string::npos);
 }
@@ -173,4 +173,27 @@ TEST_CASE("spec_yaml: ten thousand items on one line are read") {
 TEST_CASE("spec_yaml: deep nesting is an error, not a crash") {
   const Read read("a: " + std::string(20'000, '['));
   CHECK(read.diagnostics.errors() == 1);
+}
+
+TEST_CASE("yaml: a map inherits what it lacks, and what its maps lack, each with its own place") {
+  Read read("from: {a: 1, m: {x: 2, y: 3}, n: {z: 1}}\nto: {m: {y: 9}, n: {w: 1}}\nempty: {}\n");
+  REQUIRE(read.tree);
+  YamlTree& tree = *read.tree;
+  const NodeIndex from = tree.find(tree.root(), "from");
+  const NodeIndex to = tree.find(tree.root(), "to");
+  const NodeIndex empty = tree.find(tree.root(), "empty");
+  for (const NodeIndex entry : tree.children(from)) {
+    tree.inherit(to, entry, tree[entry].key == "m");
+    tree.inherit(empty, entry, true);
+  }
+  CHECK(tree[tree.find(to, "a")].text == "1");
+  CHECK(tree[tree.find(to, "a")].mark.line == 1);
+  const NodeIndex m = tree.find(to, "m");
+  CHECK(tree[m].count == 2);
+  CHECK(tree[tree.find(m, "y")].text == "9");
+  CHECK(tree[tree.find(m, "x")].text == "2");
+  CHECK(tree.find(tree.find(to, "n"), "z") == kNoNode);
+  CHECK(tree.children(empty).size() == 3);
+  CHECK(tree.children(from).size() == 3);
+  CHECK(tree.children(tree.find(from, "m")).size() == 2);
 }

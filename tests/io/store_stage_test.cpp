@@ -39,6 +39,7 @@ io::InputSpec values(const std::string& name, io::ValueType type, bool is_list,
   spec.kind = OutputKind::kValue;
   spec.is_list = is_list;
   spec.value_type = type;
+  if (is_list) spec.keys = {"k"};
   for (size_t i = 0; i < texts.size(); ++i) {
     spec.files.push_back({ObjectId(i), "", "", "k=" + std::to_string(i), texts[i]});
   }
@@ -119,20 +120,88 @@ TEST_CASE("stage: a script runs by bash from a file, as it was written") {
   f.spec.words.clear();
   f.spec.script = "echo \"$IN_x\" | tr a b\n";
   const auto staged = f.stage();
-  REQUIRE(staged.argv.size() == 4);
+  REQUIRE(staged.argv.size() == 6);
   CHECK(staged.argv[0].ends_with("bash"));
   CHECK(staged.argv[1] == "-euo");
   CHECK(staged.argv[2] == "pipefail");
-  CHECK(read_text(staged.argv[3]) == f.spec.script);
+  CHECK(staged.argv[3] == "-c");
+  CHECK(read_text(staged.argv[5]) == f.spec.script);
+  CHECK(staged.setup_state_path.empty());
   CHECK(fs::is_empty(staged.working_directory));
+}
+
+TEST_CASE("stage: setup runs before the words, which follow it") {
+  Fixture f;
+  f.spec.setup = "export A=1\n";
+  f.spec.words = {{text("prog")}, {text("a b")}};
+  const auto staged = f.stage();
+  REQUIRE(staged.argv.size() == 8);
+  CHECK(read_text(staged.argv[5]) == f.spec.setup);
+  CHECK(staged.argv[6] == "prog");
+  CHECK(staged.argv[7] == "a b");
+  CHECK(fs::file_size(staged.setup_state_path) > 0);
+  CHECK(staged.failed_line_path.empty());
+}
+
+TEST_CASE("stage: stdin is an input's file, its list file, or a file with the text of a value") {
+  Fixture f;
+  write_text(f.folder / "mesh.h5", "mesh");
+  io::InputSpec list = values("list", io::ValueType::kInt, true, {"1", "2"});
+  f.spec.inputs = {one_file("mesh", "mesh.h5"), list,
+                   values("n", io::ValueType::kString, false, {"a b"})};
+  f.paths = {f.folder / "mesh.h5", "", "", ""};
+  SUBCASE("none") { CHECK(f.stage().stdin_path.empty()); }
+  SUBCASE("file") {
+    f.spec.stdin_input = 0;
+    CHECK(read_text(f.stage().stdin_path) == "mesh");
+  }
+  SUBCASE("list") {
+    f.spec.stdin_input = 1;
+    CHECK(read_text(f.stage().stdin_path) == "1\n2\n");
+  }
+  SUBCASE("value") {
+    f.spec.stdin_input = 2;
+    CHECK(read_text(f.stage().stdin_path) == "a b\n");
+  }
+}
+
+TEST_CASE("stage: stdout is the path of the output that it becomes") {
+  Fixture f;
+  CHECK(f.stage().stdout_path.empty());
+  CHECK(f.store.clean(kAttempt));
+  f.spec.stdout_output = 0;
+  const auto staged = f.stage();
+  CHECK(staged.stdout_path == staged.output_paths[0]);
+}
+
+TEST_CASE("stage: an input with a name of its own is at the top of the directory") {
+  Fixture f;
+  write_text(f.folder / "data/mesh.h5", "mesh");
+  f.spec.inputs = {one_file("mesh", "mesh.h5")};
+  f.spec.inputs[0].placed_as = "my mesh.h5";
+  f.paths = {f.folder / "data/mesh.h5"};
+  const auto staged = f.stage();
+  const fs::path placed = fs::path(staged.working_directory) / "my mesh.h5";
+  CHECK(read_text(placed) == "mesh");
+  CHECK(as_map(staged)["IN_mesh"] == placed);
+  CHECK(std::distance(fs::directory_iterator(staged.working_directory), {}) == 1);
+}
+
+TEST_CASE("stage: programs that start in the pipeline folder still write to the directory") {
+  Fixture f;
+  f.spec.in_pipeline_folder = true;
+  const auto staged = f.stage();
+  CHECK(staged.working_directory == "/pipeline");
+  CHECK(staged.output_paths[0].ends_with("/w/field.h5"));
 }
 
 TEST_CASE("stage: a gather is a list file in item order, with its items beside it") {
   Fixture f;
   io::InputSpec fields = one_file("fields", "field.h5");
   fields.is_list = true;
-  fields.files = {{ObjectId(1), "", "field.h5", "alpha=0.1", ""},
-                  {ObjectId(2), "", "field.h5", "alpha=0.2", ""}};
+  fields.keys = {"alpha", "name"};
+  fields.files = {{ObjectId(1), "", "field.h5", "alpha=0.1,name=a%2Cb%3D%25", ""},
+                  {ObjectId(2), "", "field.h5", "alpha=0.2,name=x%09", ""}};
   f.spec.inputs = {fields};
   f.paths = {"/store/o/1", "/store/o/2"};
   f.spec.words = {{text("prog")}, {input(0)}, {input_paths(0)}};
@@ -140,7 +209,7 @@ TEST_CASE("stage: a gather is a list file in item order, with its items beside i
   auto variables = as_map(staged);
   CHECK(read_text(variables["IN_fields"]) == "/store/o/1\n/store/o/2\n");
   CHECK(read_text(variables["IN_fields_ITEMS"]) ==
-        "alpha=0.1\t/store/o/1\nalpha=0.2\t/store/o/2\n");
+        "alpha\tname\tpath\n0.1\ta,b=%\t/store/o/1\n0.2\tx%09\t/store/o/2\n");
   CHECK(staged.argv ==
         std::vector<std::string>{"prog", variables["IN_fields"], "/store/o/1", "/store/o/2"});
   CHECK(fs::is_empty(staged.working_directory));
@@ -190,7 +259,7 @@ TEST_CASE("stage: gathered values are JSON lines of their type") {
   CHECK(read_text(variables["IN_s"]) == "\"a\\\"b\"\n\"two\\nlines\"\n");
   CHECK(read_text(variables["IN_l"]) == "[1,  2]\n");
   CHECK(read_text(variables["IN_b"]) == "true\n");
-  CHECK(read_text(variables["IN_i_ITEMS"]) == "k=0\t1\nk=1\t-2\n");
+  CHECK(read_text(variables["IN_i_ITEMS"]) == "k\tvalue\n0\t1\n1\t-2\n");
 }
 
 TEST_CASE("stage: a single value is the text itself") {

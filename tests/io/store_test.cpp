@@ -59,10 +59,9 @@ std::span<const std::byte> bytes_of(const std::string& text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-std::string read_object(const io::Store& store, ObjectId object, int64_t offset, int64_t length) {
-  int64_t total = 0;
-  uint32_t mode = 0;
-  const auto bytes = store.read_piece(object, offset, length, total, mode);
+std::string read_object(io::Store& store, ObjectId object, int64_t offset, int64_t length) {
+  io::ObjectForm form;
+  const auto bytes = store.read_piece(object, offset, length, form);
   REQUIRE(bytes);
   return {reinterpret_cast<const char*>(bytes->data()), bytes->size()};
 }
@@ -275,7 +274,7 @@ TEST_CASE("store: linking what the peer does not hold is an error with a place")
 
 TEST_CASE("store: an object arrives in pieces of any order and is there when finished") {
   Fixture f;
-  REQUIRE(f.store.begin_receive(kObject, 10, 0755));
+  REQUIRE(f.store.begin_receive(kObject, {10, 0, 0755}));
   CHECK_FALSE(f.store.holds(kObject));
   CHECK(f.store.memory_bytes() == 10);
   REQUIRE(f.store.write_piece(kObject, 5, bytes_of("world")));
@@ -289,7 +288,7 @@ TEST_CASE("store: an object arrives in pieces of any order and is there when fin
 
 TEST_CASE("store: an empty object arrives without a piece") {
   Fixture f;
-  REQUIRE(f.store.begin_receive(kObject, 0, 0644));
+  REQUIRE(f.store.begin_receive(kObject, {0, 0, 0644}));
   REQUIRE(f.store.finish_receive(kObject));
   CHECK(f.store.holds(kObject));
   CHECK(read_object(f.store, kObject, 0, 100).empty());
@@ -297,36 +296,36 @@ TEST_CASE("store: an empty object arrives without a piece") {
 
 TEST_CASE("store: a piece outside the object is refused") {
   Fixture f;
-  REQUIRE(f.store.begin_receive(kObject, 4, 0444));
+  REQUIRE(f.store.begin_receive(kObject, {4, 0, 0444}));
   CHECK_FALSE(f.store.write_piece(kObject, 1, bytes_of("abcd")));
   CHECK_FALSE(f.store.write_piece(kObject, -1, bytes_of("a")));
   CHECK_FALSE(f.store.write_piece(ObjectId(9), 0, bytes_of("a")));
-  CHECK_FALSE(f.store.begin_receive(kObject, 4, 0444));
+  CHECK_FALSE(f.store.begin_receive(kObject, {4, 0, 0444}));
 }
 
 TEST_CASE("store: an abandoned object leaves nothing") {
   Fixture f;
-  REQUIRE(f.store.begin_receive(kObject, 4, 0444));
+  REQUIRE(f.store.begin_receive(kObject, {4, 0, 0444}));
   f.store.abandon_receive(kObject);
   CHECK(f.store.memory_bytes() == 0);
   CHECK(fs::is_empty(f.place.memory / "o"));
-  CHECK(f.store.begin_receive(kObject, 4, 0444));
+  CHECK(f.store.begin_receive(kObject, {4, 0, 0444}));
 }
 
 TEST_CASE("store: pieces are read as asked for, with size and mode") {
   Fixture f;
   f.seal("0123456789");
-  int64_t total = 0;
-  uint32_t mode = 0;
-  REQUIRE(f.store.read_piece(kObject, 0, 1, total, mode));
-  CHECK(total == 10);
-  CHECK(mode == 0444);
+  io::ObjectForm form;
+  REQUIRE(f.store.read_piece(kObject, 0, 1, form));
+  CHECK(form.total_bytes == 10);
+  CHECK(form.manifest_bytes == 0);
+  CHECK(form.mode == 0444);
   CHECK(read_object(f.store, kObject, 3, 4) == "3456");
   CHECK(read_object(f.store, kObject, 8, 100) == "89");
   CHECK(read_object(f.store, kObject, 10, 5).empty());
   CHECK(read_object(f.store, kObject, 1LL << 60, 1LL << 60).empty());
-  CHECK_FALSE(f.store.read_piece(ObjectId(9), 0, 1, total, mode));
-  CHECK(total == -1);
+  CHECK_FALSE(f.store.read_piece(ObjectId(9), 0, 1, form));
+  CHECK(form.total_bytes == -1);
 }
 
 TEST_CASE("store: an object cut behind its back is an error, not short data") {
@@ -335,9 +334,8 @@ TEST_CASE("store: an object cut behind its back is an error, not short data") {
   const fs::path path = f.store.object_path(kObject);
   ::chmod(path.c_str(), 0600);
   REQUIRE(::truncate(path.c_str(), 4) == 0);
-  int64_t total = 0;
-  uint32_t mode = 0;
-  CHECK_FALSE(f.store.read_piece(kObject, 0, 10, total, mode));
+  io::ObjectForm form;
+  CHECK_FALSE(f.store.read_piece(kObject, 0, 10, form));
 }
 
 TEST_CASE("store: a saved object is a copy that its owner may change") {

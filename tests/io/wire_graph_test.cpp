@@ -40,6 +40,7 @@ Graph sample() {
   const TaskId plot = dsl.task("plot", {.result = true});
   dsl.broadcast(mesh, solve);
   dsl.gather(solve, plot);
+  dsl.gate(mesh, plot);
   return dsl.build();
 }
 
@@ -53,6 +54,9 @@ TEST_CASE("wire: a graph comes back with its tasks, requests, keys and groups") 
   CHECK(back->instance_count() == 5);
   CHECK(back->object_count() == 6);
   REQUIRE(back->group_count() == graph.group_count());
+  REQUIRE(back->gate_count() == 1);
+  CHECK(back->gate_predecessors(scheduler::GateId(0))[0] == InstanceId(0));
+  CHECK(back->gates_before(InstanceId(4)).size() == 1);
   const scheduler::TaskSpec& solve = back->task(TaskId(1));
   CHECK(solve.name == "solve");
   CHECK(solve.priority == -4);
@@ -86,7 +90,7 @@ TEST_CASE("wire: an empty graph comes back") {
 }
 
 TEST_CASE("wire: a graph with a cycle, or that names what is not there, is an error") {
-  // limits, requests, then one task of one instance and one output, then its groups
+  // limits, requests, then one task of one instance and one output, then its groups, then gates
   Bytes bytes;
   Writer writer(bytes);
   writer.unsigned_integer(0);
@@ -102,6 +106,7 @@ TEST_CASE("wire: a graph with a cycle, or that names what is not there, is an er
   Bytes unknown_consumer = bytes;
   writer.value(std::vector<scheduler::ObjectId>{scheduler::ObjectId(0)});
   writer.value(std::vector<InstanceId>{InstanceId(0)});  // it reads what it makes
+  writer.unsigned_integer(0);                            // gates
   const auto cycle = decode_graph(bytes);
   REQUIRE_FALSE(cycle.ok());
   CHECK(cycle.error().message.find("cycle") != std::string::npos);

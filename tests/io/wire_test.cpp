@@ -58,6 +58,7 @@ std::vector<s::Event> all_events() {
       e::ReplicaLost{w, s::ObjectId(4)},
       e::ObjectSaved{w, s::ObjectId(4), attempt},
       e::ObjectSaveFailed{w, s::ObjectId(4), attempt, "quota"},
+      e::Selected{{true, false, true}},
   };
 }
 
@@ -74,11 +75,18 @@ AttemptSpec attempt_spec() {
                   true,
                   ValueType::kList,
                   {{s::ObjectId(6), "", "mesh.h5", "grid=64", ""},
-                   {s::ObjectId{}, "/data/obs.h5", "obs.h5", "", "2.5"}}}};
+                   {s::ObjectId{}, "/data/obs.h5", "obs.h5", "", "2.5"}},
+                  "mesh.h5",
+                  {"grid"}}};
   spec.outputs = {
       {"score", s::OutputKind::kValue, ValueType::kFloat, "score", s::ObjectId(8), true}};
   spec.pipeline_folder = "/home/user/plate";
   spec.cpus = 4;
+  spec.stdin_input = 0;
+  spec.stdout_output = 300;
+  spec.setup = "module load gcc";
+  spec.in_pipeline_folder = true;
+  spec.keep_environment = {"SLURM_*"};
   return spec;
 }
 
@@ -92,10 +100,9 @@ std::vector<Message> all_messages() {
                 attempt,
                 s::InstanceId(1),
                 s::RequestId(0),
+                {{2, 5}, s::seconds(60)},
                 {{s::ObjectId(3), s::WorkerId(1)}, {s::ObjectId(4), s::WorkerId{}}},
                 true},
-               {2, 5},
-               s::seconds(60),
                s::seconds(10),
                attempt_spec(),
                {"", "results/a/b.h5"}},
@@ -109,7 +116,7 @@ std::vector<Message> all_messages() {
       m::Ping{},
       m::Log{2, "the disk is full"},
       m::FetchRequest{s::ObjectId(3), 1LL << 35U, 4096},
-      m::FetchChunk{s::ObjectId(3), 0, -1, 0755, Bytes(300, std::byte{0xab})},
+      m::FetchChunk{s::ObjectId(3), 0, -1, 77, 0755, Bytes(300, std::byte{0xab})},
   };
   for (const s::Event& event : all_events()) all.emplace_back(m::Report{event});
   return all;
@@ -172,6 +179,7 @@ TEST_CASE("wire: an attempt's command, script and inputs keep their text") {
   REQUIRE(back.ok());
   const auto& start = std::get<m::Start>(*back);
   CHECK(start.decision.ahead);
+  CHECK(start.decision.grant == s::Grant{{2, 5}, s::seconds(60)});
   REQUIRE(start.decision.inputs.size() == 2);
   CHECK(start.decision.inputs[0].source == s::WorkerId(1));
   CHECK_FALSE(start.decision.inputs[1].source.valid());

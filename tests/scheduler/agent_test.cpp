@@ -4,6 +4,7 @@
 
 #include <initializer_list>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace sluice::scheduler {
@@ -125,8 +126,10 @@ class Bench {
     return in;
   }
   Texts staged(uint32_t id) { return give(input::Staged{attempt(id)}); }
-  Texts exited(uint32_t id, int32_t code = 0, int32_t signal = 0) {
-    return give(input::Exited{attempt(id), code, signal, {seconds(1), {}, 0}, "tail"});
+  Texts exited(uint32_t id, int32_t code = 0, int32_t signal = 0, bool in_setup = false) {
+    input::Exited gone{attempt(id), code, signal, {seconds(1), {}, 0}, "tail"};
+    gone.in_setup = in_setup;
+    return give(gone);
   }
   Texts checked(uint32_t id) {
     return give(input::Checked{attempt(id), {OutputReport{}, OutputReport{}}});
@@ -395,6 +398,32 @@ TEST_CASE("agent: without a grace the stop signal and the kill come together") {
 }
 
 // -- failures
+
+// UC-072
+TEST_CASE("agent: whatever the status, a failure while memory ran out has that cause") {
+  for (const auto& [code, signal] : {std::pair{1, 0}, std::pair{137, 0}, std::pair{0, 9}}) {
+    Bench bench;
+    bench.run(1);
+    input::Exited gone{attempt(1), code, signal, {}, ""};
+    gone.memory_ran_out = true;
+    bench.give(gone);
+    const auto failed = bench.last_event<event::AttemptFailed>();
+    CHECK(failed.cause == Cause::kOom);
+    CHECK(failed.exit_code == code);
+    CHECK(failed.detail.find("for want of memory") != std::string::npos);
+  }
+}
+
+TEST_CASE("agent: what ends in setup has failed by setup, whatever its status") {
+  for (const auto& [code, signal, detail] :
+       {std::tuple{9, 0, "setup exited with 9"}, std::tuple{0, 0, "setup exited with 0"},
+        std::tuple{0, 9, "setup ended by signal 9"}}) {
+    Bench bench;
+    bench.run(1);
+    CHECK(bench.exited(1, code, signal, true) == Texts{"failed 1 setup", "clean 1 keeping a copy"});
+    CHECK(bench.last_event<event::AttemptFailed>().detail == detail);
+  }
+}
 
 TEST_CASE("agent: exit status and signal are told apart") {
   Bench bench;

@@ -9,6 +9,7 @@ namespace {
 
 using engine::SimulationOptions;
 using engine::SimulationResult;
+using scheduler::GateId;
 using scheduler::Graph;
 using scheduler::GroupId;
 using scheduler::InstanceId;
@@ -64,7 +65,7 @@ TEST_CASE("sim: fetches and saves that fail are tried again") {
   CHECK(failed > 0);
 }
 
-// Instances that read, over any number of steps, an output of one that is doomed.
+// Instances that read, over any number of steps, an output of one that is doomed, or come after it.
 std::vector<bool> below_doomed(const Graph& graph, const std::vector<bool>& doomed) {
   std::vector<bool> below(graph.instance_count(), false);
   for (bool changed = true; changed;) {
@@ -74,6 +75,13 @@ std::vector<bool> below_doomed(const Graph& graph, const std::vector<bool>& doom
         for (const ObjectId object : graph.group_objects(group)) {
           const size_t producer = graph.producer(object).index();
           if (below[i] || !(doomed[producer] || below[producer])) continue;
+          below[i] = true;
+          changed = true;
+        }
+      }
+      for (const GateId gate : graph.gates_before(InstanceId(i))) {
+        for (const InstanceId before : graph.gate_predecessors(gate)) {
+          if (below[i] || !(doomed[before.index()] || below[before.index()])) continue;
           below[i] = true;
           changed = true;
         }

@@ -100,6 +100,22 @@ class GraphDsl {
     join(from, to, output);
   }
 
+  // Every instance of `after` starts when all of `before` have been done.
+  scheduler::GateId gate(scheduler::TaskId before, scheduler::TaskId after) {
+    const auto all = [this](scheduler::TaskId task) {
+      std::vector<scheduler::InstanceId> ids;
+      for (uint32_t i = 0; i < builder_.so_far().task(task).instance_count; ++i) {
+        ids.push_back(builder_.so_far().instance(task, i));
+      }
+      return ids;
+    };
+    return builder_.gate(all(before), all(after));
+  }
+  scheduler::GateId gate(std::span<const scheduler::InstanceId> predecessors,
+                         std::span<const scheduler::InstanceId> successors) {
+    return builder_.gate(predecessors, successors);
+  }
+
   // Any group, for random graphs.
   scheduler::GroupId group(std::span<const scheduler::ObjectId> objects,
                            std::span<const scheduler::InstanceId> consumers) {

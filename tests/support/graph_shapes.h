@@ -2,7 +2,8 @@
 //
 //   chain        a -> b -> c                      fork_join   a -> n × b -> c
 //   tree         halving gathers down to one      join        n × a ===> m × b (one group)
-//   layered      random layers, random groups between neighbours, values and limits here and there
+//   layered      random layers, random groups between neighbours, values, limits and gates here and
+//                there
 //
 // For tests only; pure.
 #pragma once
@@ -76,6 +77,7 @@ class GraphShapes {
   scheduler::Graph layered(uint32_t layers, uint32_t width_max) {
     const scheduler::LimitId limit = dsl_.limit("licence", 2 * scheduler::kAmountUnit);
     scheduler::TaskId above;
+    std::vector<scheduler::TaskId> all;
     for (uint32_t layer = 0; layer < layers; ++layer) {
       DslTask task = options_of(1 + below(width_max), layer + 1 == layers || below(4) == 0);
       task.outputs = 1 + below(2);
@@ -84,7 +86,9 @@ class GraphShapes {
       const scheduler::TaskId id = dsl_.task("layer" + std::to_string(layer), task);
       if (above.valid()) connect(above, id);
       above = id;
+      all.push_back(id);
     }
+    for (uint32_t gates = below(4); gates > 0 && layers > 1; --gates) order(all);
     return dsl_.build();
   }
 
@@ -126,6 +130,21 @@ class GraphShapes {
       if (!readers.empty()) dsl_.group(objects, readers);
       begin = end;
     }
+  }
+
+  // Order without data: some of one layer before some of a later one.
+  void order(const std::vector<scheduler::TaskId>& layers) {
+    const uint32_t before = below(static_cast<uint32_t>(layers.size()) - 1);
+    const uint32_t after = before + 1 + below(static_cast<uint32_t>(layers.size()) - before - 1);
+    const auto some = [this](scheduler::TaskId task) {
+      std::vector<scheduler::InstanceId> ids;
+      for (uint32_t item = 0; item < dsl_.so_far().task(task).instance_count; ++item) {
+        if (below(2) == 0) ids.push_back(dsl_.so_far().instance(task, item));
+      }
+      return ids;
+    };
+    const auto predecessors = some(layers[before]);
+    dsl_.gate(predecessors, some(layers[after]));
   }
 
   ShapeOptions options_;

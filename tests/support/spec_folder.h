@@ -4,6 +4,7 @@
 
 #include <sys/stat.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <sstream>
@@ -35,18 +36,29 @@ class SpecFolder {
     write("p.yaml", text);
     io::Diagnostics diagnostics;
     io::FileSourceIds sources;
-    auto pipeline = io::read_pipeline({path() / "p.yaml", std::move(set)}, sources, diagnostics);
+    auto pipeline = io::read_pipeline({path() / "p.yaml", std::move(set), path() / "p.run"},
+                                      sources, diagnostics);
     std::ostringstream out;
     diagnostics.print(out);
     printed = out.str();
     replace_all(path().string() + "/p.yaml", "p.yaml");
     replace_all(path().string(), "FOLDER");
+    if (pipeline) {
+      keep_sound(text);
+    }
     return pipeline;
   }
 
   std::string printed;
 
  private:
+  // Sound specs go to the folder in SLUICE_SOUND_SPECS, for tests/e2e/schema.sh.
+  static void keep_sound(const std::string& text) {
+    static int count = 0;
+    if (const char* folder = std::getenv("SLUICE_SOUND_SPECS")) {
+      write_text(std::filesystem::path(folder) / (std::to_string(++count) + ".yaml"), text);
+    }
+  }
   void replace_all(const std::string& what, const std::string& with) {
     for (size_t at = printed.find(what); at != std::string::npos; at = printed.find(what, at)) {
       printed.replace(at, what.size(), with);

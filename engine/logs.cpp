@@ -1,0 +1,248 @@
+#include "engine/logs.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <iostream>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "engine/cli.h"
+#include "engine/query.h"
+#include "io/run_ledger.h"
+
+namespace sluice::engine {
+
+namespace {
+
+using io::LogEntry;
+using io::RunLedger;
+
+constexpr size_t kLabelsShown = 10;  // of a group of failures that look the same
+
+bool has_failed(const LogEntry& entry) {
+  return entry.outcome != "done" && entry.outcome != "stopped";
+}
+
+std::string label_of(const LogEntry& entry) { return label_text(entry.task, entry.item); }
+
+int64_t written_bytes(const LogEntry& entry, bool err) {
+  return err ? entry.err_written_bytes : entry.out_written_bytes;
+}
+
+std::string header(const LogEntry& entry, bool err) {
+  const int64_t dropped = err ? entry.err_dropped_bytes : entry.out_dropped_bytes;
+  std::string text = "== " + label_of(entry) + ", attempt " + attempt_text(entry.attempt) +
+                     ", worker " + std::to_string(entry.worker) + ", " + entry.outcome + ", " +
+                     (err ? "stderr" : "stdout") + ", " +
+                     std::to_string(written_bytes(entry, err)) + " bytes";
+  if (dropped > 0) text += " (" + std::to_string(dropped) + " dropped from the middle)";
+  return text + "\n";
+}
+
+class Printer {
+ public:
+  explicit Printer(const Options& options)
+      : options_(options), terminal_(::isatty(STDOUT_FILENO) != 0) {}
+
+  void print(const std::vector<LogEntry>& entries) {
+    size_t streams = 0;
+    for (const LogEntry& entry : entries) streams += count_streams(entry);
+    // One stream alone comes without a header, as `tail` does it: its bytes can be piped on.
+    headers_ = streams > 1;
+    if (options_.failed) {
+      print_grouped(entries);
+    } else {
+      for (const LogEntry& entry : entries) print(entry);
+    }
+    std::cout << std::flush;
+  }
+  [[nodiscard]] bool wrote_any() const { return wrote_any_; }
+
+ private:
+  [[nodiscard]] size_t count_streams(const LogEntry& entry) const {
+    const bool out = !options_.errors && entry.out_written_bytes > 0;
+    return (out ? 1 : 0) + (entry.err_written_bytes > 0 ? 1 : 0);
+  }
+  void print(const LogEntry& entry) {
+    if (!options_.errors) print_stream(entry, false);
+    print_stream(entry, true);
+  }
+  void print_stream(const LogEntry& entry, bool err) {
+    if (written_bytes(entry, err) == 0) return;
+    wrote_any_ = true;
+    (headers_ ? std::cout : std::cerr) << header(entry, err) << std::flush;
+    const auto text = io::read_log(entry, err);
+    if (!text) {
+      std::cerr << "sluice: error: " << text.error().message << "\n";
+      return;
+    }
+    print_bytes(*text);
+  }
+  void print_bytes(std::string_view text) {
+    if (options_.tail >= 0) text = last_lines(text, static_cast<size_t>(options_.tail));
+    if (terminal_) {
+      std::cout << quoted_lines(text, "");
+      return;
+    }
+    std::cout << text;
+    if (headers_ && !text.empty() && text.back() != '\n') std::cout << '\n';
+  }
+
+  // Attempts of a task that ended alike and said the same are shown once.
+  void print_grouped(const std::vector<LogEntry>& entries) {
+    std::map<std::tuple<std::string, std::string, std::string>, std::vector<const LogEntry*>>
+        groups;
+    std::vector<const std::vector<const LogEntry*>*> order;
+    for (const LogEntry& entry : entries) {
+      const auto err = io::read_log(entry, true);
+      auto& group = groups[{entry.task, entry.outcome, err ? *err : ""}];
+      if (group.empty()) order.push_back(&group);
+      group.push_back(&entry);
+    }
+    for (const auto* group : order) {
+      print(*group->front());
+      if (group->size() == 1) continue;
+      std::cout << "== the same stderr from " << group->size() - 1 << " more:";
+      for (size_t i = 1; i < std::min(group->size(), kLabelsShown + 1); ++i) {
+        std::cout << " " << label_of(*(*group)[i]);
+      }
+      if (group->size() > kLabelsShown + 1) std::cout << " …";
+      std::cout << "\n";
+      wrote_any_ = true;
+    }
+  }
+
+  const Options& options_;
+  bool terminal_;
+  bool headers_ = true;
+  bool wrote_any_ = false;
+};
+
+void print_paths(const std::vector<LogEntry>& entries, const RunDirectory& directory) {
+  std::cout << "task\titem\tattempt\toutcome\tstream\tfile\toffset\tbytes\tfailed_directory\n";
+  for (const LogEntry& entry : entries) {
+    std::error_code ignored;
+    const std::filesystem::path failed = directory.failed(entry.attempt);
+    const bool kept = has_failed(entry) && std::filesystem::is_directory(failed, ignored);
+    for (const bool err : {false, true}) {
+      std::cout << entry.task << '\t' << (entry.item.empty() ? "-" : entry.item) << '\t'
+                << attempt_text(entry.attempt) << '\t' << entry.outcome << '\t'
+                << (err ? "stderr" : "stdout") << '\t' << entry.pack.string() << '\t'
+                << (err ? entry.offset + entry.out_bytes : entry.offset) << '\t'
+                << (err ? entry.err_bytes : entry.out_bytes) << '\t'
+                << (kept ? failed.string() : "-") << '\n';
+    }
+  }
+}
+
+// Attempts that failed without a log of their own: never started, or lost with their worker.
+size_t print_without_log(const Options& options, const std::vector<LogEntry>& entries,
+                         const RunDirectory& directory) {
+  const auto ledger = io::read_ledger(directory.path);
+  if (!ledger) return 0;
+  std::set<scheduler::AttemptId> logged;
+  for (const LogEntry& entry : entries) logged.insert(entry.attempt);
+  size_t shown = 0;
+  for (const RunLedger::Failure& failure : ledger->failures) {
+    const RunLedger::Instance& instance = ledger->instances[failure.instance];
+    if (logged.contains(failure.attempt)) continue;
+    if (!matches_target(options.target, ledger->tasks[instance.task], instance.item)) continue;
+    if (!options.attempt.empty() && options.attempt != attempt_text(failure.attempt)) continue;
+    std::cerr << "== " << ledger->label(instance) << ", attempt " << attempt_text(failure.attempt)
+              << ", " << cause_text(failure)
+              << (failure.detail.empty() ? "" : ": " + std::string(failure.detail))
+              << " (left no log)\n"
+              << quoted_lines(failure.stderr_tail, "   ");
+    ++shown;
+  }
+  return shown;
+}
+
+int nothing_found(const Options& options, const RunDirectory& directory) {
+  if (options.failed && options.target.empty()) {
+    std::cerr << "sluice: no attempt has failed in " << directory.path.string() << "\n";
+    return kQueryDone;
+  }
+  const std::string what = options.target.empty() ? "any task" : "'" + options.target + "'";
+  const std::string which = options.attempt.empty() ? "" : " attempt " + options.attempt + " of";
+  return complain("no output of" + which + " " + what + " in " + directory.logs().string() +
+                      ": no such attempt has ended; 'sluice status' tells what has",
+                  kQueryUsage);
+}
+
+}  // namespace
+
+bool is_attempt_choice(const std::string& text) {
+  const auto is_number = [](std::string_view digits) {
+    uint32_t value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    return error == std::errc() && end == digits.data() + digits.size() && value > 0;
+  };
+  if (text == "-1") return true;
+  const size_t dot = text.find('.');
+  if (dot == std::string::npos) return is_number(text);
+  return is_number(text.substr(0, dot)) && is_number(text.substr(dot + 1));
+}
+
+std::vector<LogEntry> choose_logs(const std::vector<LogEntry>& entries, const std::string& target,
+                                  const std::string& attempt, bool failed) {
+  std::map<std::string, std::vector<const LogEntry*>> by_instance;
+  std::vector<LogEntry> chosen;
+  const bool by_place = !attempt.empty() && attempt.find('.') == std::string::npos;
+  if (by_place) {
+    for (const LogEntry& entry : entries) by_instance[label_of(entry)].push_back(&entry);
+  }
+  for (const LogEntry& entry : entries) {
+    if (!matches_target(target, entry.task, entry.item)) continue;
+    if (failed && !has_failed(entry)) continue;
+    if (by_place) {
+      const auto& all = by_instance[label_of(entry)];
+      const size_t place = attempt == "-1" ? all.size() : static_cast<size_t>(std::stoul(attempt));
+      if (place > all.size() || all[place - 1] != &entry) continue;
+    } else if (!attempt.empty() && attempt != attempt_text(entry.attempt)) {
+      continue;
+    }
+    chosen.push_back(entry);
+  }
+  return chosen;
+}
+
+std::string_view last_lines(std::string_view text, size_t lines) {
+  size_t at = text.size();
+  if (at > 0 && text.back() == '\n') --at;
+  for (; lines > 0; --lines) {
+    if (at == 0) return text;
+    const size_t newline = text.rfind('\n', at - 1);
+    if (newline == std::string_view::npos) return text;
+    at = newline;
+  }
+  return text.substr(std::min(text.size(), at + 1));
+}
+
+int show_logs(const Options& options) {
+  const RunDirectory directory = options.directory();
+  const auto entries = io::read_log_index(directory.logs());
+  if (!entries) return complain(entries.error().message, kQueryEnvironment);
+  const std::vector<LogEntry> chosen =
+      choose_logs(*entries, options.target, options.attempt, options.failed);
+  if (options.paths) {
+    if (chosen.empty()) return nothing_found(options, directory);
+    print_paths(chosen, directory);
+    return kQueryDone;
+  }
+  Printer printer(options);
+  printer.print(chosen);
+  size_t shown = chosen.size();
+  if (options.failed || chosen.empty()) shown += print_without_log(options, *entries, directory);
+  if (shown == 0) return nothing_found(options, directory);
+  if (!chosen.empty() && !printer.wrote_any()) {
+    std::cerr << "sluice: " << chosen.size() << (chosen.size() == 1 ? " attempt" : " attempts")
+              << " wrote nothing\n";
+  }
+  return kQueryDone;
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,210 @@
+#include "engine/shell.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <utility>
+
+#include "engine/cli.h"
+#include "engine/environment.h"
+#include "engine/query.h"
+#include "engine/recorded_spec.h"
+#include "io/run_ledger.h"
+#include "io/store.h"
+
+namespace sluice::engine {
+
+namespace {
+
+namespace fs = std::filesystem;
+using io::JournalState;
+using scheduler::InstanceId;
+using scheduler::ObjectId;
+
+constexpr const char* kShell = "/bin/bash";
+constexpr int kCannotStart = 127;
+
+const JournalState::InstanceFacts* facts_of(InstanceId instance, const io::Pipeline& pipeline,
+                                            const JournalState& journal) {
+  const auto& graph = pipeline.graph;
+  const auto found =
+      journal.instances.find({graph.task(graph.task_of(instance)).name, pipeline.item(instance)});
+  return found == journal.instances.end() ? nullptr : &found->second;
+}
+
+// Where the object's file is: in the run directory, else where a failed attempt's copy of this
+// input still leads.
+std::string place_of(const io::InputSpec& input, const io::InputFile& file,
+                     const io::Pipeline& pipeline, const JournalState& journal,
+                     const RunDirectory& directory, const JournalState::InstanceFacts* self) {
+  std::error_code ignored;
+  const auto* facts = facts_of(pipeline.graph.producer(file.object), pipeline, journal);
+  if (facts != nullptr) {
+    const auto durable = facts->durable.find(pipeline.graph.output(file.object).name);
+    if (durable != facts->durable.end()) {
+      const fs::path path = directory.path / durable->second.path;
+      if (fs::exists(path, ignored)) return path;
+    }
+  }
+  if (self != nullptr && self->last_failure) {
+    const fs::path kept =
+        directory.failed(self->last_failure->attempt) / "in" / input.name / file.file_name;
+    if (fs::exists(kept, ignored)) return fs::canonical(kept, ignored);
+  }
+  return "";
+}
+
+// Texts of the values that the journal holds.
+class Values {
+ public:
+  Values(const io::Pipeline& pipeline, const JournalState& journal)
+      : pipeline_(pipeline), journal_(journal) {}
+  const std::string& operator()(ObjectId object) {
+    const auto [entry, is_new] = texts_.try_emplace(object);
+    const auto* facts =
+        is_new ? facts_of(pipeline_.graph.producer(object), pipeline_, journal_) : nullptr;
+    if (facts != nullptr && facts->done) {
+      for (const io::record::Output& output : facts->done->outputs) {
+        if (output.name == pipeline_.graph.output(object).name) entry->second = output.value;
+      }
+    }
+    return entry->second;
+  }
+
+ private:
+  const io::Pipeline& pipeline_;
+  const JournalState& journal_;
+  std::map<ObjectId, std::string> texts_;
+};
+
+[[noreturn]] void become_shell(const io::StagedAttempt& staged, int32_t cpus,
+                               const std::string& command) {
+  Environment environment = Environment::cleaned();
+  environment.set("PWD", staged.working_directory);
+  for (const auto& [name, value] : thread_variables(cpus)) environment.set(name, value);
+  for (const auto& [name, value] : staged.environment) environment.set(name, value);
+  std::vector<std::string> words{kShell};
+  if (!command.empty()) words.insert(words.end(), {"-c", command});
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  if (::chdir(staged.working_directory.c_str()) == 0) {
+    ::execve(kShell, argv.data(), environment.pointers().data());
+  }
+  std::cerr << "sluice: error: cannot start " << kShell << ": " << std::strerror(errno) << "\n";
+  std::_Exit(kCannotStart);
+}
+
+int run_shell(const io::StagedAttempt& staged, int32_t cpus, const std::string& command) {
+  std::cout << std::flush;
+  const pid_t child = ::fork();
+  if (child == 0) become_shell(staged, cpus, command);
+  if (child < 0)
+    return complain(std::string("cannot fork: ") + std::strerror(errno), kQueryEnvironment);
+  // Ctrl-C is the shell's.
+  const auto before = std::signal(SIGINT, SIG_IGN);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  std::signal(SIGINT, before);
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+int refuse_missing(const FoundInputs& inputs, const std::string& command) {
+  std::string text = "inputs are not there any more: they were only in node memory:";
+  for (const std::string& one : inputs.missing) text += "\n    " + one;
+  return complain(text +
+                      "\n  these would have to run again; 'keep: true' at an output keeps it "
+                      "in the run directory; continue with: " +
+                      command,
+                  kQueryEnvironment);
+}
+
+int shell_in(const io::AttemptSpec& attempt, const FoundInputs& inputs,
+             const std::string& command) {
+  const io::StorePlace place = io::store_place(::getpid(), io::process_start_time(::getpid()), 0);
+  auto store = io::Store::create(place, io::node_memory_budget_bytes(place.memory));
+  if (!store) return complain(store.error().message, kQueryEnvironment);
+  int code = kQueryEnvironment;
+  const auto staged = store->stage(scheduler::AttemptId::make(0, 1), attempt, inputs.paths);
+  if (staged) {
+    std::cerr << "sluice: " << attempt.label << " in " << staged->working_directory
+              << "; nothing is recorded, all of it goes when the shell ends; it would run:\n  "
+              << shell_words(staged->argv) << "\n";
+    code = run_shell(*staged, attempt.cpus, command);
+  } else {
+    complain(staged.error().message, code);
+  }
+  for (const std::string& left : io::remove_store(place)) {
+    std::cerr << "sluice: warn: " << left << "; 'sluice clean' removes it\n";
+  }
+  return code;
+}
+
+InstanceId find_target(const io::Pipeline& pipeline, const std::string& target) {
+  const size_t bracket = target.find('[');
+  if (bracket == std::string::npos || target.back() != ']') return pipeline.find(target, "");
+  return pipeline.find(target.substr(0, bracket),
+                       target.substr(bracket + 1, target.size() - bracket - 2));
+}
+
+}  // namespace
+
+FoundInputs find_inputs(const io::AttemptSpec& attempt, const io::Pipeline& pipeline,
+                        const JournalState& journal, const RunDirectory& directory) {
+  FoundInputs found;
+  const InstanceId self_id = find_target(pipeline, attempt.label);
+  const auto* self = self_id.valid() ? facts_of(self_id, pipeline, journal) : nullptr;
+  for (const io::InputSpec& input : attempt.inputs) {
+    for (const io::InputFile& file : input.files) {
+      if (!file.object.valid()) {
+        found.paths.push_back(file.source_path);
+        continue;
+      }
+      const InstanceId producer = pipeline.graph.producer(file.object);
+      const bool is_value = input.kind == scheduler::OutputKind::kValue;
+      const auto* facts = facts_of(producer, pipeline, journal);
+      std::string path;
+      if (!is_value) path = place_of(input, file, pipeline, journal, directory, self);
+      const bool there = is_value ? facts != nullptr && facts->done : !path.empty();
+      if (!there) {
+        found.missing.push_back("input '" + input.name + "': output '" +
+                                pipeline.graph.output(file.object).name + "' of " +
+                                pipeline.label(producer));
+      }
+      found.paths.push_back(std::move(path));
+    }
+  }
+  return found;
+}
+
+int open_shell(const Options& options) {
+  const RunDirectory directory = options.directory();
+  const auto journal = io::read_journal(directory.path);
+  if (!journal) return complain(journal.error().message, kQueryEnvironment);
+  if (journal->epoch == 0) return complain_no_run(directory);
+  const auto pipeline = read_recorded_spec(directory, journal->last_run);
+  if (!pipeline) return complain(pipeline.error().message, kQueryEnvironment);
+  const InstanceId instance = find_target(*pipeline, options.target);
+  if (!instance.valid()) {
+    return complain("'" + options.target + "' is no instance of '" + pipeline->name +
+                        "': write TASK, or 'TASK[key=value,…]' for a task with foreach, as "
+                        "'sluice status' and 'sluice logs' do",
+                    kQueryUsage);
+  }
+  Values values(*pipeline, *journal);
+  const auto attempt = pipeline->render(
+      instance, [&](ObjectId object) -> const std::string& { return values(object); });
+  if (!attempt) return complain(attempt.error().message, kQueryEnvironment);
+  const FoundInputs inputs = find_inputs(*attempt, *pipeline, *journal, directory);
+  if (!inputs.missing.empty()) return refuse_missing(inputs, journal->last_run.command);
+  return shell_in(*attempt, inputs, options.shell_command);
+}
+
+}  // namespace sluice::engine
