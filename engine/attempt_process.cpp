@@ -12,6 +12,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "engine/live_stream.h"
+
 namespace sluice::engine {
 namespace {
 
@@ -179,6 +181,8 @@ void Attempts::adopt(const launch::Start& start, pid_t pid, std::array<io::FileD
   by_id_[start.attempt] = &attempt;
   for (size_t which = 0; which < attempt.pipes.size(); ++which) {
     const int fd = attempt.pipes[which].get();
+    attempt.streams[which].set_name(
+        live_stream_name(setup_.run_directory, start.attempt, which == 1));
     ::fcntl(fd, F_SETFL, O_NONBLOCK);
     by_fd_[fd] = {&attempt, which};
     if (!setup_.watch(fd)) close_stream(attempt, which);

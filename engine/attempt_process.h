@@ -30,10 +30,11 @@ namespace sluice::engine {
 class Attempts {
  public:
   struct Setup {
-    Environment environment;  // cleaned
-    Environment removed;      // what was cleaned away, for attempts that ask for it
-    std::string mark;         // SLUICE_ATTEMPT=<mark>.<attempt>
-    rlimit open_files{};      // what children get
+    Environment environment;    // cleaned
+    Environment removed;        // what was cleaned away, for attempts that ask for it
+    std::string mark;           // SLUICE_ATTEMPT=<mark>.<attempt>
+    std::string run_directory;  // whose attempts these are; "" if unknown
+    rlimit open_files{};        // what children get
     std::function<void(const LaunchMessage&)> report;
     std::function<bool(int fd)> watch;    // call on_readable(fd) when it is
     std::function<void(int fd)> unwatch;  // before it is closed

@@ -201,6 +201,8 @@ void declare_logs(CLI::App& app, Options& options) {
       ->type_name("N")
       ->default_str("all")
       ->check(CLI::NonNegativeNumber);
+  app.add_flag("-f,--follow", options.follow,
+               "print also what comes, until the run ends; at once where it runs on this node");
   app.add_flag("--paths", options.paths, "where the bytes are, as a table; not the bytes");
 }
 

@@ -145,6 +145,7 @@ Launcher::Launcher(const ProcessTree& tree, const Aftermath& aftermath, const st
   setup.environment = Environment::cleaned();
   setup.removed = Environment::removed();
   setup.mark = mark;
+  setup.run_directory = tree.lost_folder.parent_path();
   setup.open_files = open_files_;
   setup.report = [this](const LaunchMessage& message) { rank_->send(message); };
   setup.watch = [this](int fd) { return watch(fd, Source::kStream, EPOLLIN); };

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "engine/cli.h"
+#include "engine/logs_follow.h"
 #include "engine/query.h"
 #include "io/run_ledger.h"
 
@@ -235,6 +236,7 @@ int show_logs(const Options& options) {
   }
   Printer printer(options);
   printer.print(chosen);
+  if (options.follow) return follow_logs(options, directory, *entries);
   size_t shown = chosen.size();
   if (options.failed || chosen.empty()) shown += print_without_log(options, *entries, directory);
   if (shown == 0) return nothing_found(options, directory);

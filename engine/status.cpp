@@ -174,6 +174,11 @@ TaskStatus RunStatus::total() const {
   return sum;
 }
 
+std::vector<RunningInstance> running_instances(const RunDirectory& directory) {
+  std::optional<Snapshot> snapshot = read_snapshot(directory);
+  return snapshot ? std::move(snapshot->running) : std::vector<RunningInstance>();
+}
+
 Expected<RunStatus> read_status(const RunDirectory& directory) {
   RunStatus status;
   // In this order: what is read later is not older.

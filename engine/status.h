@@ -61,6 +61,9 @@ struct RunStatus {
   }
 };
 
+// What rank 0 said last of what runs; the first few hundred.
+[[nodiscard]] std::vector<RunningInstance> running_instances(const RunDirectory& directory);
+
 // submissions empty: no run there.
 [[nodiscard]] Expected<RunStatus> read_status(const RunDirectory& directory);
 

@@ -59,19 +59,14 @@ std::string last_lines(std::string text, bool is_whole) {
 }  // namespace
 
 void StreamCapture::append(std::string_view bytes) {
+  if (bytes.empty()) return;
   const auto start_room = static_cast<size_t>(kInlineStreamBytes) - start_.size();
-  const bool fits = bytes.size() <= start_room;
   start_.append(bytes.substr(0, std::min(bytes.size(), start_room)));
-  if (!fits && !kept_.open() && !broken_) {
-    kept_ = io::FileDescriptor(::memfd_create("sluice-stream", MFD_CLOEXEC));
-    broken_ = !kept_.open() || !write_all_at(kept_.get(), start_, 0);
-    const auto already = static_cast<size_t>(kInlineStreamBytes - bytes_);
-    bytes_ = kInlineStreamBytes;
-    bytes.remove_prefix(already);
+  if (!kept_.open() && !broken_) {
+    kept_ = io::FileDescriptor(::memfd_create(name_.c_str(), MFD_CLOEXEC));
+    broken_ = !kept_.open();
   }
-  if (kept_.open() && !broken_) {
-    broken_ = !write_kept(bytes);
-  }
+  if (!broken_) broken_ = !write_kept(bytes);
   bytes_ += static_cast<int64_t>(bytes.size());
 }
 
@@ -114,7 +109,7 @@ bool StreamCapture::write_file(const std::filesystem::path& file) const {
 }
 
 std::string StreamCapture::last_bytes(int64_t count) const {
-  if (!kept_.open() || broken_) {
+  if (bytes_ <= kInlineStreamBytes || !kept_.open() || broken_) {
     return start_.substr(start_.size() - std::min(start_.size(), static_cast<size_t>(count)));
   }
   std::string result;
@@ -134,7 +129,7 @@ launch::Stream StreamCapture::finish(const std::filesystem::path& file) const {
   launch::Stream stream;
   stream.bytes = bytes_;
   stream.tail = last_lines(last_bytes(kTailBytes), bytes_ <= kTailBytes);
-  if (kept_.open() && !broken_ && write_file(file)) {
+  if (bytes_ > kInlineStreamBytes && kept_.open() && !broken_ && write_file(file)) {
     stream.path = file.string();
     stream.dropped_bytes = std::max<int64_t>(0, bytes_ - kStreamKeptBytes);
   } else {

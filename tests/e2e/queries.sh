@@ -137,6 +137,7 @@ tasks:
     outputs: {x: {file: x}}
   hang:
     sh: |
+      echo "waiting here"
       until [[ -e $scratch/go ]]; do read -t 0.05 <> <(:) || true; done
       cat \$(cat "\$IN_all") >"\$OUT_y"
     inputs: {all: quick.x}
@@ -148,10 +149,15 @@ wait_until 60 eval '"$sluice" status slow.run --json | json "d[\"counts\"][\"run
 check "status: while it runs" "$sluice" status slow.run
 check_says "status: says running" "state: +running"
 check_says "status: names what runs and where" "running: +hang on "
+"$sluice" logs slow.run hang --follow >follow.out 2>follow.err &
+follow=$!
+check "logs --follow: prints what a running attempt has written" wait_until 30 grep -q "waiting here" follow.out
 check_status "clean: refuses while a run is going on" 3 "$sluice" clean slow.run
 kill -9 "$run"
 wait "$run" 2>/dev/null
 wait_until 30 eval '! "$sluice" status slow.run | grep -q "state: *running"'
+check "logs --follow: ends with the run" wait_until 30 eval '! kill -0 $follow 2>/dev/null'
+wait "$follow" 2>/dev/null
 check "status: after kill -9" "$sluice" status slow.run
 check_says "status: not running, with what is left" "not running: .*1 unfinished"
 check_says "status: last alive, when and where" "last alive: 20.* on host .*, process [0-9]+"

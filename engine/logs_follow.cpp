@@ -1,0 +1,126 @@
+#include "engine/logs_follow.h"
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <map>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "engine/cli.h"
+#include "engine/live_stream.h"
+#include "engine/query.h"
+#include "engine/status.h"
+#include "io/lease.h"
+
+namespace sluice::engine {
+
+namespace {
+
+using io::LogEntry;
+using scheduler::AttemptId;
+
+constexpr std::chrono::milliseconds kRound{250};
+
+class Follower {
+ public:
+  Follower(const Options& options, const RunDirectory& directory,
+           const std::vector<LogEntry>& shown)
+      : options_(options), directory_(directory) {
+    for (const LogEntry& entry : shown) ended_.insert({entry.attempt, entry.worker});
+  }
+
+  void round() {
+    print_running();
+    print_ended();
+    std::cout << std::flush;
+  }
+
+ private:
+  struct Progress {
+    int64_t bytes = 0;  // printed
+  };
+  using Stream = std::pair<AttemptId, bool>;  // true: stderr
+
+  void print_running() {
+    const std::vector<LiveStream> streams = find_live_streams(directory_.path);
+    if (streams.empty()) return;
+    std::map<std::string, std::string> labels;
+    for (const RunningInstance& one : running_instances(directory_)) {
+      if (!matches_target(options_.target, one.task, one.item)) continue;
+      labels[one.attempt] = label_text(one.task, one.item);
+    }
+    for (const LiveStream& stream : streams) {
+      if (options_.errors && !stream.err) continue;
+      const auto label = labels.find(attempt_text(stream.attempt));
+      if (label == labels.end()) continue;  // another task, or too young to be known
+      Progress& progress = progress_[{stream.attempt, stream.err}];
+      const std::string bytes = read_live_stream(stream, progress.bytes);
+      progress.bytes += static_cast<int64_t>(bytes.size());
+      print(label->second, {stream.attempt, stream.err}, bytes);
+    }
+  }
+
+  void print_ended() {
+    const auto entries = io::read_log_index(directory_.logs());
+    if (!entries) return;
+    for (const LogEntry& entry : *entries) {
+      if (!ended_.insert({entry.attempt, entry.worker}).second) continue;
+      if (!matches_target(options_.target, entry.task, entry.item)) continue;
+      if (!options_.errors) print_rest(entry, false);
+      print_rest(entry, true);
+      std::cerr << std::flush;
+    }
+  }
+  void print_rest(const LogEntry& entry, bool err) {
+    const auto text = io::read_log(entry, err);
+    const auto known = progress_.find({entry.attempt, err});
+    const auto printed = static_cast<size_t>(known == progress_.end() ? 0 : known->second.bytes);
+    if (text && text->size() > printed) {
+      print(label_text(entry.task, entry.item), {entry.attempt, err}, text->substr(printed));
+    }
+    if (known != progress_.end()) progress_.erase(known);
+  }
+
+  void print(const std::string& label, const Stream& stream, const std::string& bytes) {
+    if (bytes.empty()) return;
+    if (stream != last_) {
+      std::cout << (at_line_begin_ ? "" : "\n") << "== " << label << ", attempt "
+                << attempt_text(stream.first) << ", " << (stream.second ? "stderr" : "stdout")
+                << "\n";
+      last_ = stream;
+    }
+    std::cout << bytes;
+    at_line_begin_ = bytes.back() == '\n';
+  }
+
+  const Options& options_;
+  const RunDirectory& directory_;
+  std::set<std::pair<AttemptId, uint32_t>> ended_;  // with its worker
+  std::map<Stream, Progress> progress_;
+  Stream last_{};
+  bool at_line_begin_ = true;
+};
+
+bool may_run(const RunDirectory& directory) {
+  const auto lease = io::view_lease(directory.path);
+  return lease && !lease->owner.released && lease->alive != io::LeaseView::Alive::kNo;
+}
+
+}  // namespace
+
+int follow_logs(const Options& options, const RunDirectory& directory,
+                const std::vector<LogEntry>& shown) {
+  Follower follower(options, directory, shown);
+  while (may_run(directory)) {
+    follower.round();
+    std::this_thread::sleep_for(kRound);
+  }
+  follower.round();
+  std::cerr << "sluice: the run has ended; 'sluice status' tells how\n";
+  return kQueryDone;
+}
+
+}  // namespace sluice::engine
