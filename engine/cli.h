@@ -56,6 +56,7 @@ struct Options {
   bool tsv = false;                  // status --tsv
   bool failed = false;               // logs --failed
   bool paths = false;                // logs --paths
+  bool follow = false;               // logs --follow
   int64_t tail = -1;                 // logs --tail: lines of each stream; -1: all
   std::string attempt;               // logs --attempt
   std::filesystem::path provenance;  // report --provenance

@@ -97,7 +97,7 @@ void declare_command_list(CLI::App& app, Options& options) {
          [list](const std::string& text) {
            list().timeout = checked("--timeout", io::parse_duration(text));
          },
-         "with --commands: one that takes longer, such as 45m, is stopped")
+         "with --commands: one that takes longer, say 45m, is stopped")
       ->type_name("TIME")
       ->default_str("none");
   app.add_option_function<int32_t>(
@@ -111,15 +111,18 @@ void declare_command_list(CLI::App& app, Options& options) {
 // Which part of the pipeline; engine/selection.h.
 void declare_selection(CLI::App& app, Options& options) {
   const auto add = [&app](const char* name, std::vector<std::string>& targets, const char* about,
-                          const char* type) {
-    app.add_option(name, targets, about)->type_name(type)->allow_extra_args(false);
+                          const char* type, const char* otherwise) {
+    app.add_option(name, targets, about)
+        ->type_name(type)
+        ->default_str(otherwise)
+        ->allow_extra_args(false);
   };
   add("--only", options.selection.only, "only these and what they need; may be repeated",
-      "TASK[ITEM]");
+      "TASK[ITEM]", "all");
   add("--until", options.selection.until, "only this task and what it needs; may be repeated",
-      "TASK");
+      "TASK", "all");
   add("--force", options.selection.force,
-      "these again although they are up to date; may be repeated", "TASK[ITEM]");
+      "these again although they are up to date; may be repeated", "TASK[ITEM]", "none");
 }
 
 void declare_run_dir(CLI::App& app, Options& options) {
@@ -189,7 +192,7 @@ void declare_logs(CLI::App& app, Options& options) {
   app.add_flag("--stderr", options.errors, "only stderr");
   app.add_flag("--failed", options.failed, "only attempts that failed; equal ones once");
   app.add_option("--attempt", options.attempt,
-                 "the N-th attempt of each instance, -1 the last; or its number, such as 1.17")
+                 "the N-th attempt of each instance, -1 the last; or its number, as 1.17")
       ->type_name("N")
       ->default_str("all")
       ->check([](const std::string& text) {
@@ -379,8 +382,7 @@ const std::vector<VerbRow>& verb_rows() {
        kWatching,
        "what a run did: times and bounds, use of resources, failures, provenance",
        {{"sluice report pipeline.run", "all submissions of a run"},
-        {"sluice report pipeline.run --provenance pipeline.run/results/mean/mean.h5",
-         "what made a file"}},
+        {"sluice report pipeline.run --provenance p.run/results/mean/mean.h5", "what made a file"}},
        declare_report,
        show_report},
       {Verb::kShell,

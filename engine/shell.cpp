@@ -83,28 +83,34 @@ class Values {
   std::map<ObjectId, std::string> texts_;
 };
 
-[[noreturn]] void become_shell(const io::StagedAttempt& staged, int32_t cpus,
+[[noreturn]] void become_shell(const io::StagedAttempt& staged, const io::AttemptSpec& attempt,
                                const std::string& command) {
   Environment environment = Environment::cleaned();
+  environment.take(Environment::removed(), attempt.keep_environment);
   environment.set("PWD", staged.working_directory);
-  for (const auto& [name, value] : thread_variables(cpus)) environment.set(name, value);
+  for (const auto& [name, value] : thread_variables(attempt.cpus)) environment.set(name, value);
   for (const auto& [name, value] : staged.environment) environment.set(name, value);
-  std::vector<std::string> words{kShell};
+  // After the task's setup, as its command would be.
+  const auto setup_end = staged.argv.begin() + static_cast<std::ptrdiff_t>(staged.setup_words);
+  std::vector<std::string> words(staged.argv.begin(), setup_end);
+  words.emplace_back(kShell);
   if (!command.empty()) words.insert(words.end(), {"-c", command});
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   if (::chdir(staged.working_directory.c_str()) == 0) {
-    ::execve(kShell, argv.data(), environment.pointers().data());
+    ::execve(argv.front(), argv.data(), environment.pointers().data());
   }
-  std::cerr << "sluice: error: cannot start " << kShell << ": " << std::strerror(errno) << "\n";
+  std::cerr << "sluice: error: cannot start " << words.front() << ": " << std::strerror(errno)
+            << "\n";
   std::_Exit(kCannotStart);
 }
 
-int run_shell(const io::StagedAttempt& staged, int32_t cpus, const std::string& command) {
+int run_shell(const io::StagedAttempt& staged, const io::AttemptSpec& attempt,
+              const std::string& command) {
   std::cout << std::flush;
   const pid_t child = ::fork();
-  if (child == 0) become_shell(staged, cpus, command);
+  if (child == 0) become_shell(staged, attempt, command);
   if (child < 0)
     return complain(std::string("cannot fork: ") + std::strerror(errno), kQueryEnvironment);
   // Ctrl-C is the shell's.
@@ -137,7 +143,11 @@ int shell_in(const io::AttemptSpec& attempt, const FoundInputs& inputs,
     std::cerr << "sluice: " << attempt.label << " in " << staged->working_directory
               << "; nothing is recorded, all of it goes when the shell ends; it would run:\n  "
               << shell_words(staged->argv) << "\n";
-    code = run_shell(*staged, attempt.cpus, command);
+    code = run_shell(*staged, attempt, command);
+    if (const std::string& state = staged->setup_state_path; !state.empty()) {
+      std::error_code ignored;
+      if (fs::file_size(state, ignored) > 0) complain("setup failed: there was no shell", code);
+    }
   } else {
     complain(staged.error().message, code);
   }

@@ -9,6 +9,7 @@
 
 #include "engine/cli.h"
 #include "engine/query.h"
+#include "engine/recorded_spec.h"
 #include "engine/report.h"
 #include "io/files.h"
 
@@ -179,17 +180,23 @@ std::vector<RunningInstance> running_instances(const RunDirectory& directory) {
   return snapshot ? std::move(snapshot->running) : std::vector<RunningInstance>();
 }
 
-Expected<RunStatus> read_status(const RunDirectory& directory) {
+Expected<RunStatus> read_status(const RunDirectory& directory, io::LedgerDetail detail) {
   RunStatus status;
   // In this order: what is read later is not older.
   const std::optional<Snapshot> snapshot = read_snapshot(directory);
   if (auto lease = io::view_lease(directory.path)) status.lease = *lease;
-  auto ledger = io::read_ledger(directory.path, snapshot ? snapshot->mark : io::LedgerMark{});
+  if (!snapshot) detail = io::LedgerDetail::kAll;
+  const io::LedgerMark mark = snapshot ? snapshot->mark : io::LedgerMark{};
+  auto ledger = io::read_ledger(directory.path, mark, detail);
+  bool believed = ledger && snapshot && is_believed(*snapshot, *ledger);
+  if (ledger && !believed && detail != io::LedgerDetail::kAll) {
+    ledger = io::read_ledger(directory.path, mark);
+    believed = ledger && is_believed(*snapshot, *ledger);
+  }
   if (!ledger) return ledger.error();
   status.ledger = std::move(*ledger);
   if (status.ledger.submissions.empty()) return status;
   judge(status);
-  const bool believed = snapshot && is_believed(*snapshot, status.ledger);
   status.tasks = believed ? counts_since(*snapshot, status.ledger) : counts_recorded(status.ledger);
   if (believed && status.may_run()) status.running = snapshot->running;
   for (TaskStatus& task : status.tasks) {
@@ -201,16 +208,27 @@ Expected<RunStatus> read_status(const RunDirectory& directory) {
   return status;
 }
 
+namespace {
+
+void show_tsv(const RunStatus& status, const RunDirectory& directory) {
+  const auto pipeline = read_recorded_spec(directory, status.ledger.newest().run);
+  if (!pipeline) std::cerr << "sluice: no commands: " << pipeline.error().message << "\n";
+  print_status_tsv(status, pipeline ? &*pipeline : nullptr, std::cout);
+}
+
+}  // namespace
+
 int show_status(const Options& options) {
   const RunDirectory directory = options.directory();
-  const auto status = read_status(directory);
+  const auto status = read_status(
+      directory, options.tsv ? io::LedgerDetail::kAll : io::LedgerDetail::kTroubled);
   if (!status) return complain(status.error().message, kQueryEnvironment);
   if (status->ledger.submissions.empty()) return complain_no_run(directory);
   if (options.exit_code) return status->exit_code.value_or(kUnfinished);
   if (options.json) {
     std::cout << status_as_json(*status, directory);
   } else if (options.tsv) {
-    print_status_tsv(*status, std::cout);
+    show_tsv(*status, directory);
   } else {
     print_status(*status, directory, std::cout);
   }

@@ -16,6 +16,7 @@
 
 #include "engine/run_directory.h"
 #include "io/lease.h"
+#include "io/pipeline.h"
 #include "io/run_ledger.h"
 #include "scheduler/expected.h"
 
@@ -64,13 +65,16 @@ struct RunStatus {
 // What rank 0 said last of what runs; the first few hundred.
 [[nodiscard]] std::vector<RunningInstance> running_instances(const RunDirectory& directory);
 
-// submissions empty: no run there.
-[[nodiscard]] Expected<RunStatus> read_status(const RunDirectory& directory);
+// submissions empty: no run there. With kTroubled the ledger lists all instances all the same where
+// the counts have to come from it.
+[[nodiscard]] Expected<RunStatus> read_status(const RunDirectory& directory,
+                                              io::LedgerDetail detail = io::LedgerDetail::kAll);
 
 void print_status(const RunStatus& status, const RunDirectory& directory, std::ostream& out);
 [[nodiscard]] std::string status_as_json(const RunStatus& status, const RunDirectory& directory);
 // task item state cause exit host start end wall_s command, one line per instance that has ended.
-void print_status_tsv(const RunStatus& status, std::ostream& out);
+// Without a pipeline, and for an instance that it does not have, the command is "-".
+void print_status_tsv(const RunStatus& status, const io::Pipeline* pipeline, std::ostream& out);
 
 int show_status(const Options& options);
 

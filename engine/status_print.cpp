@@ -163,6 +163,13 @@ std::string cell(std::string text) {
   return text.empty() ? "-" : text;
 }
 
+std::string command_of(const RunLedger& ledger, const RunLedger::Instance& instance,
+                       const io::Pipeline* pipeline) {
+  if (pipeline == nullptr) return "";
+  const auto id = pipeline->find(ledger.tasks[instance.task], std::string(instance.item));
+  return id.valid() ? pipeline->command_text(id) : "";
+}
+
 void print_row(const RunLedger& ledger, const RunLedger::Instance& instance, std::ostream& out) {
   const RunLedger::Failure* failure =
       instance.last_failure != RunLedger::kNone && instance.state != RunLedger::State::kDone
@@ -183,12 +190,12 @@ void print_row(const RunLedger& ledger, const RunLedger::Instance& instance, std
     out << (instance.state == RunLedger::State::kDone ? "0" : "-");
   }
   if (!ran) {
-    out << "\t-\t-\t-\t-\n";
+    out << "\t-\t-\t-\t-";
     return;
   }
   out << '\t' << cell(ledger.host_of(instance.attempt, instance.worker)) << '\t'
       << time_text(end_ms - instance.usage.wall.ns / 1'000'000) << '\t' << time_text(end_ms) << '\t'
-      << seconds_text(instance.usage.wall.ns) << '\n';
+      << seconds_text(instance.usage.wall.ns);
 }
 
 }  // namespace
@@ -257,10 +264,11 @@ std::string status_as_json(const RunStatus& status, const RunDirectory& director
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-void print_status_tsv(const RunStatus& status, std::ostream& out) {
-  out << "task\titem\tstate\tcause\texit\thost\tstart\tend\twall_s\n";
+void print_status_tsv(const RunStatus& status, const io::Pipeline* pipeline, std::ostream& out) {
+  out << "task\titem\tstate\tcause\texit\thost\tstart\tend\twall_s\tcommand\n";
   for (const RunLedger::Instance& instance : status.ledger.instances) {
     print_row(status.ledger, instance, out);
+    out << '\t' << cell(command_of(status.ledger, instance, pipeline)) << '\n';
   }
 }
 

@@ -162,6 +162,7 @@ Pipeline build(std::vector<std::vector<std::string>> items, const CommandListOpt
   text.run_text = "each line of the list";
   TaskTemplates templates;
   templates.command.is_line = true;
+  templates.start.in_pipeline_folder = true;
   templates.item_index = ItemIndex(text);
   pipeline.hidden->task_ids.emplace("command", id);
   pipeline.tasks.push_back(std::move(text));

@@ -13,7 +13,7 @@
 
 namespace sluice::io {
 
-constexpr size_t kWordBytesMax = 131'072;        // MAX_ARG_STRLEN, with the zero behind it
+constexpr size_t kWordBytesMax = 131'072;  // MAX_ARG_STRLEN, with the zero behind it
 constexpr size_t kUsualPathBytes = 48;
 
 struct CommandSize {

@@ -252,21 +252,18 @@ class AttemptRenderer {
     return Done{};
   }
 
-  // Commands of a list start in its folder: env goes there before it becomes the program. A line
-  // longer than a word may be is a script of one line.
+  // A line longer than a word may be is a script of one line.
   void add_line() {
     const std::string_view line = line_of_item(text_.items[item_].front());
     std::vector<std::string> words = line_words(line);
     if (std::any_of(words.begin(), words.end(),
                     [](const std::string& word) { return word.size() > kLineWordBytesMax; })) {
-      spec_.script = "cd -- \"$PIPELINE_DIR\"\n" + std::string(line);
+      spec_.script = line;
       return;
     }
     if (is_folder_program(words.front())) {
       words.front() = in_folder(pipeline_.folder, words.front()).string();
     }
-    const std::vector<std::string> there = {"env", "-C", pipeline_.folder.string(), "--"};
-    words.insert(words.begin(), there.begin(), there.end());
     for (std::string& word : words) {
       spec_.words.push_back({{Piece::Kind::kText, 0, std::move(word)}});
     }

@@ -3,6 +3,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cstring>
 #include <utility>
@@ -22,6 +23,7 @@ using Submission = RunLedger::Submission;
 constexpr size_t kBlockBytes = size_t{1} << 20U;
 // Last lines of stderr, of all failures together; equal ones count once.
 constexpr size_t kFailureTextBytesMax = size_t{64} << 20U;
+constexpr size_t kInstancesReservedMax = 2'000'000;  // before there is a record of them
 
 AttemptId attempt_of(std::string_view text) {
   const size_t dot = text.find('.');
@@ -33,43 +35,60 @@ AttemptId attempt_of(std::string_view text) {
   return AttemptId::make(epoch, number);
 }
 
-// Instances by (task, item): open addressing, since 10^6 nodes of a map cost a second.
+// Instances by (task, item): open addressing, since 10^6 nodes of a map cost a second. A place holds
+// part of the hash, so that a search looks at an instance only when it has found it.
 class InstanceIndex {
  public:
   explicit InstanceIndex(std::vector<Instance>& instances) : instances_(instances) {
-    slots_.resize(1024, kEmpty);
+    places_.resize(1024);
   }
-  // The slot of that instance, or the one where it belongs.
+  // The place of that instance, or the one where it belongs: its id is kEmpty then.
   uint32_t& find(uint32_t task, std::string_view item) {
-    if ((instances_.size() + 1) * 2 > slots_.size()) grow();
-    return probe(task, item);
+    if ((instances_.size() + 1) * 2 > places_.size()) grow(places_.size() * 2);
+    const uint64_t hash = XXH3_64bits_withSeed(item.data(), item.size(), task);
+    const auto mark = static_cast<uint32_t>(hash);
+    for (size_t at = home_of(mark);; at = (at + 1) & (places_.size() - 1)) {
+      Place& place = places_[at];
+      if (place.id == kEmpty) {
+        place.mark = mark;
+        return place.id;
+      }
+      if (place.mark != mark) continue;
+      const Instance& found = instances_[place.id];
+      if (found.task == task && found.item == item) return place.id;
+    }
+  }
+  void reserve(size_t count) {
+    if (count * 2 > places_.size()) grow(std::bit_ceil(count * 2));
   }
   static constexpr uint32_t kEmpty = UINT32_MAX;
 
  private:
-  uint32_t& probe(uint32_t task, std::string_view item) {
-    const size_t mask = slots_.size() - 1;
-    size_t at = XXH3_64bits_withSeed(item.data(), item.size(), task) & mask;
-    for (;; at = (at + 1) & mask) {
-      const uint32_t found = slots_[at];
-      if (found == kEmpty) return slots_[at];
-      if (instances_[found].task == task && instances_[found].item == item) return slots_[at];
-    }
+  struct Place {
+    uint32_t mark = 0;
+    uint32_t id = kEmpty;
+  };
+  [[nodiscard]] size_t home_of(uint32_t mark) const {
+    return (mark * uint64_t{0x9E3779B97F4A7C15}) >> 32U & (places_.size() - 1);
   }
-  void grow() {
-    slots_.assign(slots_.size() * 2, kEmpty);
-    for (uint32_t i = 0; i < instances_.size(); ++i) {
-      probe(instances_[i].task, instances_[i].item) = i;
+  void grow(size_t count) {
+    std::vector<Place> old(count);
+    old.swap(places_);
+    for (const Place& place : old) {
+      if (place.id == kEmpty) continue;
+      size_t at = home_of(place.mark);
+      while (places_[at].id != kEmpty) at = (at + 1) & (places_.size() - 1);
+      places_[at] = place;
     }
   }
   std::vector<Instance>& instances_;
-  std::vector<uint32_t> slots_;
+  std::vector<Place> places_;
 };
 
 class LedgerBuilder final : public LineVisitor {
  public:
-  LedgerBuilder(RunLedger& ledger, LedgerMark mark)
-      : ledger_(ledger), mark_(mark), index_(ledger.instances) {}
+  LedgerBuilder(RunLedger& ledger, LedgerMark mark, LedgerDetail detail)
+      : ledger_(ledger), mark_(mark), detail_(detail), index_(ledger.instances) {}
 
   void begin_segment(const record::Run& run) override {
     ledger_.submissions.push_back({});
@@ -83,6 +102,10 @@ class LedgerBuilder final : public LineVisitor {
     }
     for (const uint32_t id : gone_) ledger_.instances[id].gone = false;
     gone_.clear();
+    if (detail_ == LedgerDetail::kTroubled) return;
+    const size_t expected = std::min(static_cast<size_t>(run.instances), kInstancesReservedMax);
+    if (ledger_.instances.capacity() < expected) ledger_.instances.reserve(expected);
+    index_.reserve(expected);
   }
 
   void take(std::string_view kind, std::string_view line, uint64_t end) override {
@@ -212,14 +235,33 @@ class LedgerBuilder final : public LineVisitor {
   }
 
   void take_done(std::string_view line) {
+    if (detail_ == LedgerDetail::kTroubled && !is_listed(line)) {
+      count_done(last_task_);
+      return;
+    }
     const Fields& fields = read(line);
     Instance& instance = note_attempt(fields, instance_id(fields));
     instance.state = State::kDone;
+    count_done(instance.task);
+  }
+  void count_done(uint32_t task) {
     Submission& now = submission();
     ++now.done;
-    if (now.done_per_task.size() <= instance.task) now.done_per_task.resize(instance.task + 1);
-    ++now.done_per_task[instance.task];
-    if (counted_) ++ledger_.since[instance.task].done;
+    if (now.done_per_task.size() <= task) now.done_per_task.resize(task + 1);
+    ++now.done_per_task[task];
+    if (counted_) ++ledger_.since[task].done;
+  }
+  // Task and item are a record's first members. Afterwards last_task_ is its task.
+  bool is_listed(std::string_view line) {
+    std::string task_text;
+    std::string item_text;
+    MemberCursor member(line);
+    bool at_task = false;
+    while (!at_task && member.next()) at_task = member.name() == "task";
+    const uint32_t task = task_id(at_task ? view(member, task_text) : "");
+    const std::string_view item =
+        member.next() && member.name() == "item" ? view(member, item_text) : "";
+    return index_.find(task, item) != InstanceIndex::kEmpty;
   }
 
   void take_attempt(std::string_view line) {
@@ -282,6 +324,7 @@ class LedgerBuilder final : public LineVisitor {
 
   RunLedger& ledger_;
   LedgerMark mark_;
+  LedgerDetail detail_;
   Fields fields_;  // of the record at hand: its views may point into it
   bool counted_ = false;
   InstanceIndex index_;
@@ -333,9 +376,10 @@ std::string RunLedger::label(const Instance& instance) const {
   return instance.item.empty() ? task : task + "[" + std::string(instance.item) + "]";
 }
 
-Expected<RunLedger> read_ledger(const std::filesystem::path& run_directory, LedgerMark mark) {
+Expected<RunLedger> read_ledger(const std::filesystem::path& run_directory, LedgerMark mark,
+                                LedgerDetail detail) {
   RunLedger ledger;
-  LedgerBuilder builder(ledger, mark);
+  LedgerBuilder builder(ledger, mark, detail);
   Expected<ScanEnd> end = scan_journal(run_directory, builder);
   if (!end) return end.error();
   ledger.newest_length = end->newest_length;

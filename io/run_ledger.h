@@ -103,7 +103,15 @@ struct LedgerMark {
   uint64_t bytes = 0;
 };
 
+// Which instances are listed.
+enum class LedgerDetail : uint8_t {
+  kAll,
+  kTroubled,  // those of which a failure, a skip or a removal is recorded; of the others only
+              // Submission::done, done_per_task and Since::done are counted: half of the time
+};
+
 [[nodiscard]] Expected<RunLedger> read_ledger(const std::filesystem::path& run_directory,
-                                              LedgerMark mark = {});
+                                              LedgerMark mark = {},
+                                              LedgerDetail detail = LedgerDetail::kAll);
 
 }  // namespace sluice::io

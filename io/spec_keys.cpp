@@ -155,12 +155,14 @@ class KeyMaker {
       serial.number(static_cast<uint64_t>(output.value_type));
       serial.text(output.file_name);
     }
-    serial.number(task_.uses.size());
     for (const auto& [name, id] : task_.uses) {
       serial.part("uses " + name);
+      serial.number(1);
       serial.text(name);
       serial.hash(id);
     }
+    serial.part("outputs");
+    serial.number(0);  // no more
     add_start_rules(serial);
     return serial;
   }

@@ -69,6 +69,7 @@ size_t remove_orphaned_stores();
 // What the child process needs, made by Store::stage.
 struct StagedAttempt {
   std::vector<std::string> argv;
+  size_t setup_words = 0;  // the first of them, which run the setup and become the rest
   std::vector<std::pair<std::string, std::string>> environment;  // additions, last wins
   std::string working_directory;
   std::string stdin_path;                 // "": /dev/null

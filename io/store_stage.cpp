@@ -233,6 +233,7 @@ class Stager {
 
   Status fill_words(StagedAttempt& staged) const {
     if (!spec_.setup.empty()) add_shell(staged, kSetupRunner, script_ / "setup");
+    staged.setup_words = staged.argv.size();
     if (spec_.words.empty()) add_shell(staged, kScriptRunner, script_ / "script");
     for (const Word& word : spec_.words) {
       if (word.size() == 1 && word.front().kind == Piece::Kind::kInputPaths) {

@@ -26,12 +26,14 @@ optional | command ccache         | ccache             | ccache
 optional | command ld.mold        | mold               | mold
 tests    | header doctest/doctest.h | doctest-dev      | doctest 2.4
 tests    | command h5dump         | hdf5-tools         | the HDF5 command-line tools
-tests    | python jsonschema       | python3-jsonschema | Python's jsonschema
-tests    | python yaml             | python3-yaml | Python's yaml
+tests    | python jsonschema      | python3-jsonschema | the Python module jsonschema
+tests    | python yaml            | python3-yaml       | the Python module yaml
 ci       | command clang++-14     | clang-14           | Clang 14
 ci       | file /usr/lib/llvm-14/lib/clang/*/lib/linux/libclang_rt.asan-x86_64.a | libclang-rt-14-dev | its sanitizer run-time
 ci       | command clang-format-14 | clang-format-14   | clang-format 14
 ci       | command clang-tidy-14  | clang-tidy-14      | clang-tidy 14
+ci       | command zsh            | zsh                | zsh, for its completion
+ci       | command fish           | fish               | fish, for its completion
 '
 
 # prepare_found KIND NAME: is it there?
@@ -42,7 +44,7 @@ prepare_found() {
     header) printf '#include <%s>\n' "$2" | ${CXX:-c++} -std=c++20 -E -x c++ - >/dev/null 2>&1 ;;
     mpi) printf '#include <%s>\n' "$2" | mpicc -E -x c - >/dev/null 2>&1 ;;
     file) compgen -G "$2" >/dev/null ;;
-    python) python3 -c "import $2" 2>/dev/null ;;
+    python) PATH=/usr/bin:$PATH python3 -c "import $2" 2>/dev/null ;; # Debian's modules are for its own
   esac
 }
 

@@ -173,8 +173,11 @@ void serve_fetch(const Bench& bench) {
   size_t served = 0;
   const auto serve = [&](WorkerId from, Channel, std::span<const std::byte> bytes) {
     const auto request = std::get<message::FetchRequest>(sluice::io::decode(bytes).value());
-    message::FetchChunk chunk{
-        request.object, request.offset, static_cast<int64_t>(bench.chunks * kChunkBytes), 0600, {}};
+    message::FetchChunk chunk;
+    chunk.object = request.object;
+    chunk.offset = request.offset;
+    chunk.total_bytes = static_cast<int64_t>(bench.chunks * kChunkBytes);
+    chunk.mode = 0600;
     chunk.data.resize(static_cast<size_t>(request.length));
     bench.file.read(chunk.data.data(), chunk.data.size(), static_cast<size_t>(request.offset));
     bench.transport.send(from, Channel::kBulk, sluice::io::encode(std::move(chunk)));

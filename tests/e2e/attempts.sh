@@ -206,6 +206,11 @@ sed -i 's/LEVEL=7/LEVEL=8/; s/as: "the model.nml"/as: renamed.nml/; s/cat "the m
 check_status "start: setup and as are in the key" 1 "$sluice" run start.yaml
 check_says "start: only those two are made again" "\(2 ran now\)"
 check_equal "start: a changed setup shows" "$(cat $results/shell/text.txt)" "hello 8 0"
+check_equal "shell: it has the task's setup" \
+  "$("$sluice" shell start.run shell -c 'greet "$LEVEL"; echo "${OUT_text##*/}"' 2>/dev/null | tr '\n' ' ')" "hello 8 text.txt "
+check_status "shell: a failing setup is named" 9 "$sluice" shell start.run bad_setup -c true
+check_says "shell: no shell was started" "setup failed: there was no shell"
+check_equal "shell: cwd: pipeline starts there" "$("$sluice" shell start.run here -c pwd 2>/dev/null)" "$scratch"
 echo 'another model' >model.nml
 check_status "cwd: pipeline: a named file is in the key" 1 "$sluice" run start.yaml
 check_equal "cwd: pipeline: a changed file shows" "$(tail -n 1 $results/here/text.txt)" "another model"

@@ -15,7 +15,7 @@ check_equal "example: what the commands wrote is in the list's folder" \
 check "example: logs tell what they printed" "$sluice" logs example/list.txt
 check_says "example: logs have the lines" '^seed 2: 3\.[01]'
 check "example: status knows the list" "$sluice" status example/list.txt
-check_says "example: all are done" 'instances: 5, 5 done, 0 failed'
+check_says "example: all are done" 'all tasks: +5 instances: 5 done'
 
 # Each command leaves a mark, so that re-runs can be counted from outside.
 mkdir work

@@ -50,7 +50,7 @@ YAML
 
 check "one process: directories go from task to task" "$sluice" run p.yaml --run-dir one.run
 check_equal "one process: the gather has seen each of them" "$(cat one.run/results/all/all/items)" \
-  "$(printf 'n=%s\n' 0 1 2 3)"
+  "$(printf '%s\n' n 0 1 2 3)"
 check_equal "one process: files, links and modes are right" "$(head -n 9 one.run/results/all/all/seen)" \
   "$(printf '%s\n' 6 0.1 0.2 0.3 0.1 'tool 0' 555 444 555)"
 check_equal "one process: a result is the whole tree" "$(listing one.run/results/copy/n=2.copy)" \

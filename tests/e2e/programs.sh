@@ -75,7 +75,7 @@ check "no program: says what was looked for" says "no-such-program-anywhere"
 check "a dependant is skipped, and says why" says "after is skipped because three failed"
 check "summary: the command that shows more" says "sluice logs .*three"
 check "loud: 10 MiB are kept, head and tail, and that is said" \
-  eval '"$sluice" logs bad.run loud >loud.txt &&
+  eval '"$sluice" logs bad.run loud >loud.txt 2>&1 &&
         grep -q "the first line" loud.txt && grep -q "the last line" loud.txt && grep -q "dropped" loud.txt &&
         test "$(stat -c %s loud.txt)" -lt 11000000 && test "$(stat -c %s loud.txt)" -gt 10000000'
 check "status: counts the failures" eval '"$sluice" status bad.run | grep -q "8 failed, 1 skipped"'

@@ -46,6 +46,8 @@ check_equal "status --json: documented names, JSON alone on stdout" \
   "$("$sluice" status p.run --json | json 'd["version"], d["state"], d["outcome"], d["exit_code"], d["counts"]["failed"], d["failures"][0]["count"]')" \
   "1 ended failed 1 3 3"
 check_equal "status --tsv: one line per instance that ended" "$("$sluice" status p.run --tsv | wc -l)" 14
+check_equal "status --tsv: the command of one" \
+  "$("$sluice" status p.run --tsv | awk -F'\t' '$1 == "use" && $2 == "n=2" {print $10}' | tr -s ' ' | cut -c 1-40)" "?"
 check_equal "status --tsv: state, cause and exit of one" \
   "$("$sluice" status p.run --tsv | awk -F'\t' '$1 == "use" && $2 == "n=2" {print $3, $4, $5}')" "failed exit 3"
 check "status: of the pipeline's name too" "$sluice" status p.yaml

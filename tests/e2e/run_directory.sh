@@ -55,7 +55,7 @@ check_equal "a touched result: nothing runs" "$(ran)" ""
 
 rm -r p.run/logs
 check_status "deleted logs: usage error" 2 "$sluice" logs p.run
-check_says "deleted logs: says that nothing is there" "no task has written anything into .*p.run/logs"
+check_says "deleted logs: says that nothing is there" "no output of any task in .*p.run/logs"
 
 # -- failures ------------------------------------------------------------------------------------
 cat >bad.yaml <<'YAML'

@@ -85,11 +85,15 @@ TEST_CASE("descendants: only attempts whose guard is gone are orphans") {
   // A guard that is gone: this process's pid with another start time.
   const sluice::test::ScopedVariable gone("SLUICE_ATTEMPT", std::to_string(::getpid()) + "-1.7");
   const pid_t orphan = run_bash("exec sleep 600");
-  REQUIRE(wait_until([&] { return name_of(orphan) == "sleep"; }));
   const sluice::test::ScopedVariable here_still("SLUICE_ATTEMPT", own_mark() + ".8");
   const pid_t owned = run_bash("exec sleep 600");
-  REQUIRE(wait_until([&] { return name_of(owned) == "sleep"; }));
-  CHECK(variable_of(owned, "SLUICE_ATTEMPT") == own_mark() + ".8");
+  // An exec gives a process its name before its variables can be read.
+  const auto marked = [](pid_t pid, const std::string& mark) {
+    return wait_until(
+        [&] { return name_of(pid) == "sleep" && variable_of(pid, "SLUICE_ATTEMPT") == mark; });
+  };
+  REQUIRE(marked(owned, own_mark() + ".8"));
+  REQUIRE(marked(orphan, std::to_string(::getpid()) + "-1.7"));
   CHECK(kill_orphaned_attempts() == 1);
   CHECK(wait_until([&] { return !is_alive(orphan); }));
   CHECK(is_alive(owned));
