@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <tuple>
 
 #include "engine/cli.h"
+#include "engine/clock.h"
 #include "engine/descendants.h"
 #include "engine/query.h"
 #include "io/files.h"
@@ -24,6 +26,7 @@ namespace fs = std::filesystem;
 using Kind = Leftover::Kind;
 
 constexpr const char* kResultsPrefix = "results/";
+constexpr scheduler::Duration kBeatEvery = scheduler::seconds(1);
 
 const char* kind_text(Kind kind) {
   switch (kind) {
@@ -162,7 +165,20 @@ void print_sums(const std::vector<Leftover>& leftovers, bool dry) {
     std::cerr << "sluice: " << (dry ? "would remove " : "removed ") << sum.first << ", "
               << mebibytes(sum.second) << ": " << kind_text(kind) << "\n";
   }
-  if (sums.empty()) std::cerr << "sluice: nothing to clean\n";
+}
+
+int remove_and_tell(const std::vector<Leftover>& leftovers, const RunDirectory& directory,
+                    uint32_t epoch, io::Lease& lease, const Clock& clock) {
+  (void)kill_orphaned_attempts();
+  const Removal removal =
+      remove_leftovers(leftovers, directory, epoch, lease, [&] { return clock.now(); });
+  int code = kQueryDone;
+  for (const std::string& error : removal.errors) code = complain(error, kQueryEnvironment);
+  const Status released = lease.release();
+  // After a stop it has been said already why it is not ours to release.
+  if (!released && !removal.stopped) code = complain(released.error().message, kQueryEnvironment);
+  print_sums(removal.removed, false);
+  return code;
 }
 
 }  // namespace
@@ -187,12 +203,40 @@ std::vector<Leftover> find_leftovers(const RunDirectory& directory, const io::Jo
   return finder.take();
 }
 
+Removal remove_leftovers(const std::vector<Leftover>& leftovers, const RunDirectory& directory,
+                         uint32_t epoch, io::Lease& lease,
+                         const std::function<scheduler::Instant()>& now) {
+  Removal removal;
+  scheduler::Instant last_beat;
+  for (const Leftover& one : leftovers) {
+    const scheduler::Instant time = now();
+    if (time - last_beat >= kBeatEvery) {
+      const Status beat = lease.beat();
+      if (!beat) {
+        removal.errors.push_back("cleaning stops at '" + one.path.string() +
+                                 "': the run's lease cannot be kept: " + beat.error().message);
+        removal.stopped = true;
+        return removal;
+      }
+      last_beat = time;
+    }
+    const Status done = remove_or_move(one, directory, epoch);
+    if (done) {
+      removal.removed.push_back(one);
+    } else {
+      removal.errors.push_back(done.error().message);
+    }
+  }
+  return removal;
+}
+
 int clean_run(const Options& options) {
   const RunDirectory directory = options.directory();
   auto journal = io::read_journal(directory.path);
   if (!journal) return complain(journal.error().message, kQueryEnvironment);
   if (journal->epoch == 0) return complain_no_run(directory);
-  // From here on no run can begin there.
+  // Once the lease is taken no run can begin there. The clock starts before it: no beat is late.
+  const Clock clock;
   std::optional<io::Lease> lease;
   if (options.dry_run) {
     const auto view = io::view_lease(directory.path);
@@ -214,18 +258,10 @@ int clean_run(const Options& options) {
   for (const fs::path& store : io::orphaned_stores()) {
     leftovers.push_back({Kind::kNodeStore, store, bytes_of(store)});
   }
-  int code = kQueryDone;
-  if (!options.dry_run) {
-    (void)kill_orphaned_attempts();
-    for (const Leftover& one : leftovers) {
-      const Status done = remove_or_move(one, directory, journal->epoch);
-      if (!done) code = complain(done.error().message, kQueryEnvironment);
-    }
-    const Status released = lease->release();
-    if (!released) code = complain(released.error().message, kQueryEnvironment);
-  }
-  print_sums(leftovers, options.dry_run);
-  return code;
+  if (leftovers.empty()) std::cerr << "sluice: nothing to clean\n";
+  if (lease) return remove_and_tell(leftovers, directory, journal->epoch, *lease, clock);
+  print_sums(leftovers, true);
+  return kQueryDone;
 }
 
 }  // namespace sluice::engine

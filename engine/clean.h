@@ -7,12 +7,18 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "engine/run_directory.h"
 #include "io/journal.h"
 #include "io/run_ledger.h"
+#include "scheduler/types.h"
+
+namespace sluice::io {
+class Lease;
+}
 
 namespace sluice::engine {
 
@@ -34,6 +40,21 @@ struct CleanChoice {
                                                    const io::JournalState& journal,
                                                    const io::RunLedger& ledger,
                                                    const CleanChoice& choice);
+
+// What became of leftovers that were to be removed.
+struct Removal {
+  std::vector<Leftover> removed;
+  std::vector<std::string> errors;  // for people
+  bool stopped = false;             // the lease could not be kept: the last error says why
+};
+// Removes (or moves) them in this order. `now`: time since the lease was taken. Whenever a second
+// has passed the lease beats before the next removal, so that no run on another host takes it for
+// stale; when it is lost nothing more is touched, as all may be another run's by then. `epoch`: the
+// newest submission's.
+[[nodiscard]] Removal remove_leftovers(const std::vector<Leftover>& leftovers,
+                                       const RunDirectory& directory, uint32_t epoch,
+                                       io::Lease& lease,
+                                       const std::function<scheduler::Instant()>& now);
 int clean_run(const Options& options);
 
 }  // namespace sluice::engine

@@ -158,7 +158,7 @@ std::string Options::command_anywhere() const {
 }
 
 io::SpecOptions Options::spec_options() const {
-  return {spec, set, directory().path, command_list};
+  return {spec, set, directory().path, command_list, {}, set_is_recorded};
 }
 
 CliWords cli_words() {

@@ -45,8 +45,9 @@ struct Options {
   std::filesystem::path
       run_dir;  // --run-dir, or the RUN_DIR argument of status, logs, stop, replay
   std::vector<std::pair<std::string, std::string>> set;
-  std::string target;  // logs, why: TASK or TASK[item]
-  std::string topic;   // help: the verb; completion: the shell
+  bool set_is_recorded = false;  // why RUN_DIR: `set` is what that run was given
+  std::string target;            // logs, why: TASK or TASK[item]
+  std::string topic;             // help: the verb; completion: the shell
   bool json = false;
   int verbosity = 0;                 // plan -v, -vv
   size_t workers = 0;                // plan --workers: whose makespan; 0: this machine's

@@ -192,7 +192,7 @@ void declare_logs(CLI::App& app, Options& options) {
   app.add_flag("--stderr", options.errors, "only stderr");
   app.add_flag("--failed", options.failed, "only attempts that failed; equal ones once");
   app.add_option("--attempt", options.attempt,
-                 "the N-th attempt of each instance, -1 the last; or its number, as 1.17")
+                 "the N-th of each instance, -1 the last; or one by its number, as 1.17")
       ->type_name("N")
       ->default_str("all")
       ->check([](const std::string& text) {

@@ -61,9 +61,7 @@ Report make_report(const Options& options) {
     winsize size{};
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
   };
-  how.why = options.command_list
-                ? shell_words({"sluice", "why", "--commands", options.spec.string()})
-                : shell_words({"sluice", "why", options.spec.string()});
+  how.why = shell_words({"sluice", "why", options.directory().path.string()});
   how.command = options.command;
   how.directory = options.directory();
   return Report(how, [](std::string_view text) { std::cerr << text << std::flush; });
@@ -209,7 +207,7 @@ bool Loop::add_scheduler(io::Pipeline& pipeline) {
   scheduler_ = std::make_unique<SchedulerRank>(std::move(options), pipeline, transport_,
                                                *start_.keeper, *report_);
   scheduler_->begin(now(), opening(rules->selection, std::move(start_.restored)),
-                    start_.durable_paths);
+                    start_.durable_paths, start_.overtaken);
   return true;
 }
 

@@ -18,7 +18,8 @@ using scheduler::ObjectId;
 
 namespace {
 
-// A forecast changes nothing: a rename that a run would complete is left to that run.
+// A forecast changes nothing. A rename is as good as done: the run completes it, and nobody looks
+// under the new name before.
 class ReadOnlyFiles final : public io::Files {
  public:
   Expected<std::unique_ptr<io::File>> open(const std::filesystem::path& path, Open) override {
@@ -30,8 +31,8 @@ class ReadOnlyFiles final : public io::Files {
   Status replace(const std::filesystem::path& path, std::string_view) override {
     return refused(path);
   }
-  Status rename(const std::filesystem::path& from, const std::filesystem::path&) override {
-    return refused(from);
+  Status rename(const std::filesystem::path&, const std::filesystem::path&) override {
+    return Done{};
   }
   Status remove(const std::filesystem::path& path) override { return refused(path); }
   Status link(const std::filesystem::path& from, const std::filesystem::path&) override {
@@ -240,9 +241,12 @@ const io::JournalState::InstanceFacts* Forecast::facts(const io::Pipeline& pipel
 }
 
 Expected<Forecast> make_forecast(const io::Pipeline& pipeline, const RunDirectory& directory,
-                                 const Selection& selection) {
+                                 const Selection& selection, bool fresh) {
   auto journal = io::read_journal(directory.path);
   if (!journal) return journal.error();
+  Forecast forecast;
+  forecast.learned = learn_durations(pipeline, *journal);
+  if (fresh) journal->instances.clear();
   ReadOnlyFiles files;
   Resume known = resume(*journal, pipeline, directory.path, files, io::hash_object);
   scheduler::Core core(pipeline.graph, {});
@@ -251,7 +255,6 @@ Expected<Forecast> make_forecast(const io::Pipeline& pipeline, const RunDirector
     core.apply({}, given, ignored);
   }
   core.apply({}, scheduler::event::Begin{}, ignored);
-  Forecast forecast;
   forecast.journal = std::move(*journal);
   forecast.verdicts.reserve(pipeline.graph.instance_count());
   const Judge judge(pipeline, forecast, core, selection);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/estimate.h"
 #include "engine/run_directory.h"
 #include "engine/selection.h"
 #include "io/journal.h"
@@ -48,15 +49,17 @@ enum class Naming : uint8_t { kInstances, kTasks };
 struct Forecast {
   std::vector<Verdict> verdicts;             // by InstanceId
   std::vector<scheduler::Hash128> contents;  // by ObjectId; unknown before it was first made
-  io::JournalState journal;
+  io::JournalState journal;                  // of a fresh run: without its instances
+  std::vector<LearnedDuration> learned;      // by TaskId
 
   [[nodiscard]] const io::JournalState::InstanceFacts* facts(const io::Pipeline& pipeline,
                                                              scheduler::InstanceId instance) const;
 };
 
-// Reads the run directory if there is one, changes nothing.
+// Reads the run directory if there is one, changes nothing. `fresh`: as for a run that reuses
+// nothing.
 [[nodiscard]] Expected<Forecast> make_forecast(const io::Pipeline& pipeline,
                                                const RunDirectory& directory,
-                                               const Selection& selection = {});
+                                               const Selection& selection = {}, bool fresh = false);
 
 }  // namespace sluice::engine

@@ -5,14 +5,17 @@
 #include <algorithm>
 #include <charconv>
 #include <iostream>
-#include <map>
-#include <set>
+#include <iterator>
 #include <tuple>
+#include <utility>
 
 #include "engine/cli.h"
 #include "engine/logs_follow.h"
 #include "engine/query.h"
+#include "io/files.h"
+#include "io/journal_scan.h"
 #include "io/run_ledger.h"
+#include "io/sources.h"
 
 namespace sluice::engine {
 
@@ -22,10 +25,6 @@ using io::LogEntry;
 using io::RunLedger;
 
 constexpr size_t kLabelsShown = 10;  // of a group of failures that look the same
-
-bool has_failed(const LogEntry& entry) {
-  return entry.outcome != "done" && entry.outcome != "stopped";
-}
 
 std::string label_of(const LogEntry& entry) { return label_text(entry.task, entry.item); }
 
@@ -92,25 +91,15 @@ class Printer {
     if (headers_ && !text.empty() && text.back() != '\n') std::cout << '\n';
   }
 
-  // Attempts of a task that ended alike and said the same are shown once.
   void print_grouped(const std::vector<LogEntry>& entries) {
-    std::map<std::tuple<std::string, std::string, std::string>, std::vector<const LogEntry*>>
-        groups;
-    std::vector<const std::vector<const LogEntry*>*> order;
-    for (const LogEntry& entry : entries) {
-      const auto err = io::read_log(entry, true);
-      auto& group = groups[{entry.task, entry.outcome, err ? *err : ""}];
-      if (group.empty()) order.push_back(&group);
-      group.push_back(&entry);
-    }
-    for (const auto* group : order) {
-      print(*group->front());
-      if (group->size() == 1) continue;
-      std::cout << "== the same stderr from " << group->size() - 1 << " more:";
-      for (size_t i = 1; i < std::min(group->size(), kLabelsShown + 1); ++i) {
-        std::cout << " " << label_of(*(*group)[i]);
+    for (const auto& group : group_alike(entries)) {
+      print(*group.front());
+      if (group.size() == 1) continue;
+      std::cout << "== the same stderr from " << group.size() - 1 << " more:";
+      for (size_t i = 1; i < std::min(group.size(), kLabelsShown + 1); ++i) {
+        std::cout << " " << label_of(*group[i]);
       }
-      if (group->size() > kLabelsShown + 1) std::cout << " …";
+      if (group.size() > kLabelsShown + 1) std::cout << " …";
       std::cout << "\n";
       wrote_any_ = true;
     }
@@ -141,19 +130,18 @@ void print_paths(const std::vector<LogEntry>& entries, const RunDirectory& direc
 
 // Attempts that failed without a log of their own: never started, or lost with their worker.
 size_t print_without_log(const Options& options, const std::vector<LogEntry>& entries,
-                         const RunDirectory& directory) {
-  const auto ledger = io::read_ledger(directory.path);
-  if (!ledger) return 0;
+                         const AttemptPlaces& places, const RunLedger& ledger) {
   std::set<scheduler::AttemptId> logged;
   for (const LogEntry& entry : entries) logged.insert(entry.attempt);
   size_t shown = 0;
-  for (const RunLedger::Failure& failure : ledger->failures) {
-    const RunLedger::Instance& instance = ledger->instances[failure.instance];
+  for (const RunLedger::Failure& failure : ledger.failures) {
+    const RunLedger::Instance& instance = ledger.instances[failure.instance];
     if (logged.contains(failure.attempt)) continue;
-    if (!matches_target(options.target, ledger->tasks[instance.task], instance.item)) continue;
-    if (!options.attempt.empty() && options.attempt != attempt_text(failure.attempt)) continue;
-    std::cerr << "== " << ledger->label(instance) << ", attempt " << attempt_text(failure.attempt)
-              << ", " << cause_text(failure)
+    if (!matches_target(options.target, ledger.tasks[instance.task], instance.item)) continue;
+    const std::string label = ledger.label(instance);
+    if (!places.is_chosen(options.attempt, label, failure.attempt)) continue;
+    std::cerr << "== " << label << ", attempt " << attempt_text(failure.attempt) << ", "
+              << cause_text(failure)
               << (failure.detail.empty() ? "" : ": " + std::string(failure.detail))
               << " (left no log)\n"
               << quoted_lines(failure.stderr_tail, "   ");
@@ -163,7 +151,7 @@ size_t print_without_log(const Options& options, const std::vector<LogEntry>& en
 }
 
 int nothing_found(const Options& options, const RunDirectory& directory) {
-  if (options.failed && options.target.empty()) {
+  if (options.failed && options.target.empty() && options.attempt.empty()) {
     std::cerr << "sluice: no attempt has failed in " << directory.path.string() << "\n";
     return kQueryDone;
   }
@@ -174,7 +162,120 @@ int nothing_found(const Options& options, const RunDirectory& directory) {
                   kQueryUsage);
 }
 
+// The N-th attempt, or -1; not "E.N".
+bool is_place(const std::string& attempt) {
+  return !attempt.empty() && attempt.find('.') == std::string::npos;
+}
+
+AttemptPlaces places_of(const std::vector<LogEntry>& entries, const RunLedger& ledger,
+                        const std::string& target) {
+  AttemptPlaces places;
+  for (const LogEntry& entry : entries) {
+    if (matches_target(target, entry.task, entry.item)) places.add(label_of(entry), entry.attempt);
+  }
+  for (const RunLedger::Failure& failure : ledger.failures) {
+    const RunLedger::Instance& instance = ledger.instances[failure.instance];
+    if (!matches_target(target, ledger.tasks[instance.task], instance.item)) continue;
+    places.add(ledger.label(instance), failure.attempt);
+  }
+  return places;
+}
+
+// By the names alone: to read the journal takes a second at 10^6 instances. A lease counts, since a
+// run that begins has one before its journal.
+Expected<bool> has_run(const RunDirectory& directory) {
+  const auto names = io::real_files().list(directory.path);
+  if (!names) return names.error();
+  return std::any_of(names->begin(), names->end(), [](const std::string& name) {
+    return io::segment_epoch(name) != 0 || name.starts_with("lease.");
+  });
+}
+
+// "", or why the options do not go together.
+std::string conflict_of(const Options& options) {
+  if (!options.follow || (options.attempt.empty() && !options.paths)) return "";
+  const std::string other = options.paths ? "--paths" : "--attempt";
+  return "'--follow' and '" + other + "' are given together: --follow prints what comes, " + other +
+         " is about attempts that have ended; leave one of them out";
+}
+
+// What has ended; the journal is read only if the logs are not enough to tell.
+int show_ended(const Options& options, const RunDirectory& directory,
+               const std::vector<LogEntry>& entries) {
+  const bool by_place = is_place(options.attempt);
+  const auto choose = [&](const AttemptPlaces& known) {
+    return choose_logs(entries, options.target, options.attempt, options.failed, known);
+  };
+  AttemptPlaces places;
+  std::vector<LogEntry> chosen;
+  if (!by_place) chosen = choose(places);
+  Expected<RunLedger> ledger = RunLedger();
+  if (chosen.empty() || (options.failed && !options.paths)) {
+    ledger = io::read_ledger(directory.path, {}, io::LedgerDetail::kTroubled);
+    if (ledger && ledger->submissions.empty() && entries.empty()) {
+      return complain_no_run(directory);
+    }
+  }
+  if (by_place && ledger) {
+    places = places_of(entries, *ledger, options.target);
+    chosen = choose(places);
+  }
+  Printer printer(options);
+  if (!options.paths) {
+    printer.print(chosen);
+  } else if (!chosen.empty()) {
+    print_paths(chosen, directory);
+  }
+  if (!ledger) return complain(ledger.error().message, kQueryEnvironment);
+  const size_t without_log = print_without_log(options, entries, places, *ledger);
+  if (chosen.size() + without_log == 0) return nothing_found(options, directory);
+  if (!options.paths && !chosen.empty() && !printer.wrote_any()) {
+    std::cerr << "sluice: " << chosen.size() << (chosen.size() == 1 ? " attempt" : " attempts")
+              << " wrote nothing\n";
+  }
+  return kQueryDone;
+}
+
 }  // namespace
+
+bool has_failed(const LogEntry& entry) {
+  return entry.outcome != "done" && entry.outcome != "stopped";
+}
+
+void AttemptPlaces::add(const std::string& label, scheduler::AttemptId attempt) {
+  attempts_[label].insert(attempt);
+}
+
+bool AttemptPlaces::is_chosen(const std::string& choice, const std::string& label,
+                              scheduler::AttemptId attempt) const {
+  if (choice.empty()) return true;
+  if (!is_place(choice)) return choice == attempt_text(attempt);
+  const auto known = attempts_.find(label);
+  if (known == attempts_.end()) return false;
+  const std::set<scheduler::AttemptId>& all = known->second;
+  if (choice == "-1") return *all.rbegin() == attempt;
+  const size_t place = std::stoul(choice);
+  return place <= all.size() &&
+         *std::next(all.begin(), static_cast<ptrdiff_t>(place) - 1) == attempt;
+}
+
+std::vector<std::vector<const LogEntry*>> group_alike(const std::vector<LogEntry>& entries) {
+  // The text itself may have megabytes, of each of thousands of attempts.
+  using Key = std::tuple<std::string, std::string, scheduler::Hash128>;
+  std::map<Key, size_t> places;
+  std::vector<std::vector<const LogEntry*>> groups;
+  for (const LogEntry& entry : entries) {
+    size_t place = groups.size();
+    const auto err = io::read_log(entry, true);
+    if (err) {
+      place = places.try_emplace(Key{entry.task, entry.outcome, io::hash_text(*err)}, place)
+                  .first->second;
+    }
+    if (place == groups.size()) groups.emplace_back();
+    groups[place].push_back(&entry);
+  }
+  return groups;
+}
 
 bool is_attempt_choice(const std::string& text) {
   const auto is_number = [](std::string_view digits) {
@@ -189,24 +290,13 @@ bool is_attempt_choice(const std::string& text) {
 }
 
 std::vector<LogEntry> choose_logs(const std::vector<LogEntry>& entries, const std::string& target,
-                                  const std::string& attempt, bool failed) {
-  std::map<std::string, std::vector<const LogEntry*>> by_instance;
+                                  const std::string& attempt, bool failed,
+                                  const AttemptPlaces& places) {
   std::vector<LogEntry> chosen;
-  const bool by_place = !attempt.empty() && attempt.find('.') == std::string::npos;
-  if (by_place) {
-    for (const LogEntry& entry : entries) by_instance[label_of(entry)].push_back(&entry);
-  }
   for (const LogEntry& entry : entries) {
     if (!matches_target(target, entry.task, entry.item)) continue;
     if (failed && !has_failed(entry)) continue;
-    if (by_place) {
-      const auto& all = by_instance[label_of(entry)];
-      const size_t place = attempt == "-1" ? all.size() : static_cast<size_t>(std::stoul(attempt));
-      if (place > all.size() || all[place - 1] != &entry) continue;
-    } else if (!attempt.empty() && attempt != attempt_text(entry.attempt)) {
-      continue;
-    }
-    chosen.push_back(entry);
+    if (places.is_chosen(attempt, label_of(entry), entry.attempt)) chosen.push_back(entry);
   }
   return chosen;
 }
@@ -224,27 +314,18 @@ std::string_view last_lines(std::string_view text, size_t lines) {
 }
 
 int show_logs(const Options& options) {
+  const std::string conflict = conflict_of(options);
+  if (!conflict.empty()) return complain(conflict, kQueryUsage);
   const RunDirectory directory = options.directory();
-  const auto entries = io::read_log_index(directory.logs());
+  const Expected<bool> run = has_run(directory);
+  if (!run) return complain(run.error().message, kQueryEnvironment);
+  if (!*run) return complain_no_run(directory);
+  io::LogIndexReader index(directory.logs());
+  const auto entries = index.read_new();
   if (!entries) return complain(entries.error().message, kQueryEnvironment);
-  const std::vector<LogEntry> chosen =
-      choose_logs(*entries, options.target, options.attempt, options.failed);
-  if (options.paths) {
-    if (chosen.empty()) return nothing_found(options, directory);
-    print_paths(chosen, directory);
-    return kQueryDone;
-  }
-  Printer printer(options);
-  printer.print(chosen);
-  if (options.follow) return follow_logs(options, directory, *entries);
-  size_t shown = chosen.size();
-  if (options.failed || chosen.empty()) shown += print_without_log(options, *entries, directory);
-  if (shown == 0) return nothing_found(options, directory);
-  if (!chosen.empty() && !printer.wrote_any()) {
-    std::cerr << "sluice: " << chosen.size() << (chosen.size() == 1 ? " attempt" : " attempts")
-              << " wrote nothing\n";
-  }
-  return kQueryDone;
+  if (!options.follow) return show_ended(options, directory, *entries);
+  Printer(options).print(choose_logs(*entries, options.target, "", options.failed, {}));
+  return follow_logs(options, directory, index);
 }
 
 }  // namespace sluice::engine

@@ -5,21 +5,42 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "io/log_pack.h"
+#include "scheduler/types.h"
 
 namespace sluice::engine {
 
 struct Options;
 
-// The chosen of `entries` (ordered by attempt). `attempt`: "" all; "N" the N-th attempt of each
-// instance, "-1" its last; "E.N" that one.
+// Which attempt of its instance an attempt is: the N-th of all that were added, with or without a
+// log.
+class AttemptPlaces {
+ public:
+  void add(const std::string& label, scheduler::AttemptId attempt);
+  // `choice`: "" all; "N" the N-th attempt of each instance, "-1" its last; "E.N" that one.
+  [[nodiscard]] bool is_chosen(const std::string& choice, const std::string& label,
+                               scheduler::AttemptId attempt) const;
+
+ private:
+  std::map<std::string, std::set<scheduler::AttemptId>> attempts_;  // by label
+};
+
+// The chosen of `entries`; `places` need to know nothing unless `attempt` is a place.
 [[nodiscard]] std::vector<io::LogEntry> choose_logs(const std::vector<io::LogEntry>& entries,
                                                     const std::string& target,
-                                                    const std::string& attempt, bool failed);
+                                                    const std::string& attempt, bool failed,
+                                                    const AttemptPlaces& places);
+[[nodiscard]] bool has_failed(const io::LogEntry& entry);
+// Attempts of one task that ended alike and wrote the same to stderr, in the order of each group's
+// first. What cannot be read is like nothing else.
+[[nodiscard]] std::vector<std::vector<const io::LogEntry*>> group_alike(
+    const std::vector<io::LogEntry>& entries);
 // The last `lines` lines.
 [[nodiscard]] std::string_view last_lines(std::string_view text, size_t lines);
 [[nodiscard]] bool is_attempt_choice(const std::string& text);

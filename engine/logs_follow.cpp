@@ -1,16 +1,17 @@
 #include "engine/logs_follow.h"
 
-#include <algorithm>
+#include <unistd.h>
+
 #include <chrono>
 #include <iostream>
 #include <map>
-#include <set>
 #include <string>
 #include <thread>
 #include <utility>
 
 #include "engine/cli.h"
 #include "engine/live_stream.h"
+#include "engine/logs.h"
 #include "engine/query.h"
 #include "engine/status.h"
 #include "io/lease.h"
@@ -26,16 +27,17 @@ constexpr std::chrono::milliseconds kRound{250};
 
 class Follower {
  public:
-  Follower(const Options& options, const RunDirectory& directory,
-           const std::vector<LogEntry>& shown)
-      : options_(options), directory_(directory) {
-    for (const LogEntry& entry : shown) ended_.insert({entry.attempt, entry.worker});
-  }
+  Follower(const Options& options, const RunDirectory& directory, io::LogIndexReader& index)
+      : options_(options),
+        directory_(directory),
+        index_(index),
+        terminal_(::isatty(STDOUT_FILENO) != 0) {}
 
-  void round() {
-    print_running();
-    print_ended();
+  Status round() {
+    if (!options_.failed) print_running();  // nobody knows yet whether it will fail
+    Status printed = print_ended();
     std::cout << std::flush;
+    return printed;
   }
 
  private:
@@ -63,16 +65,16 @@ class Follower {
     }
   }
 
-  void print_ended() {
-    const auto entries = io::read_log_index(directory_.logs());
-    if (!entries) return;
+  Status print_ended() {
+    const auto entries = index_.read_new();
+    if (!entries) return entries.error();
     for (const LogEntry& entry : *entries) {
-      if (!ended_.insert({entry.attempt, entry.worker}).second) continue;
       if (!matches_target(options_.target, entry.task, entry.item)) continue;
+      if (options_.failed && !has_failed(entry)) continue;
       if (!options_.errors) print_rest(entry, false);
       print_rest(entry, true);
-      std::cerr << std::flush;
     }
+    return Done{};
   }
   void print_rest(const LogEntry& entry, bool err) {
     const auto text = io::read_log(entry, err);
@@ -92,13 +94,14 @@ class Follower {
                 << "\n";
       last_ = stream;
     }
-    std::cout << bytes;
+    std::cout << (terminal_ ? quoted_piece(bytes) : bytes);
     at_line_begin_ = bytes.back() == '\n';
   }
 
   const Options& options_;
   const RunDirectory& directory_;
-  std::set<std::pair<AttemptId, uint32_t>> ended_;  // with its worker
+  io::LogIndexReader& index_;
+  const bool terminal_;
   std::map<Stream, Progress> progress_;
   Stream last_{};
   bool at_line_begin_ = true;
@@ -111,14 +114,20 @@ bool may_run(const RunDirectory& directory) {
 
 }  // namespace
 
-int follow_logs(const Options& options, const RunDirectory& directory,
-                const std::vector<LogEntry>& shown) {
-  Follower follower(options, directory, shown);
+std::string quoted_piece(std::string_view bytes) {
+  std::string text = quoted_lines(bytes, "");
+  if (!bytes.empty() && bytes.back() != '\n') text.pop_back();
+  return text;
+}
+
+int follow_logs(const Options& options, const RunDirectory& directory, io::LogIndexReader& index) {
+  Follower follower(options, directory, index);
   while (may_run(directory)) {
-    follower.round();
+    (void)follower.round();  // what cannot be read now is tried again in the next round
     std::this_thread::sleep_for(kRound);
   }
-  follower.round();
+  const Status last = follower.round();
+  if (!last) return complain(last.error().message, kQueryEnvironment);
   std::cerr << "sluice: the run has ended; 'sluice status' tells how\n";
   return kQueryDone;
 }

@@ -122,7 +122,7 @@ Expected<Plan> make_plan(const io::Pipeline& pipeline, const Forecast& forecast,
                          const Options& options) {
   Plan plan;
   plan.descriptions = io::describe(pipeline);
-  plan.learned = learn_durations(pipeline, forecast.journal);
+  plan.learned = forecast.learned;
   for (size_t t = 0; t < pipeline.graph.task_count(); ++t) {
     const scheduler::TaskSpec& task = pipeline.graph.task(TaskId(t));
     TaskPlan one;
@@ -192,7 +192,8 @@ void print_details(const io::Pipeline& pipeline, const Forecast& forecast, const
   const std::vector<std::string> later = decided_later(pipeline, task);
   if (!later.empty()) std::cout << "    values known later: " << listed(later, ", ") << "\n";
   const bool script = description.way != "no shell";
-  if (script) print_script(pipeline.command_text(pipeline.graph.instance(task, 0)));
+  if (script && description.instances > 0)
+    print_script(pipeline.command_text(pipeline.graph.instance(task, 0)));
   for (const InstanceId instance : one.shown) {
     std::cout << "      " << pipeline.label(instance) << ": "
               << verdict_name(forecast.verdicts[instance.index()].kind);
@@ -327,7 +328,11 @@ int plan_pipeline(const Options& options) {
   if (!pipeline) return kQueryUsage;
   const auto selection = select(*pipeline, options.selection);
   if (!selection) return complain(selection.error().message, kQueryUsage);
-  const auto forecast = make_forecast(*pipeline, options.directory(), *selection);
+  if (!options.failures_max.empty()) {  // of run -n
+    const auto most = failures_max(options.failures_max, selection->count(*pipeline));
+    if (!most) return complain(most.error().message, kQueryUsage);
+  }
+  const auto forecast = make_forecast(*pipeline, options.directory(), *selection, options.fresh);
   if (!forecast) return complain(forecast.error().message, kQueryEnvironment);
   const auto plan = make_plan(*pipeline, *forecast, options);
   if (!plan) return complain(plan.error().message, kQueryEnvironment);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "io/fault.h"
+#include "io/tier.h"
 
 namespace sluice::engine {
 
@@ -132,7 +133,8 @@ void RecordKeeper::post_commits() {
   });
 }
 
-void RecordKeeper::publish_value(const std::filesystem::path& relative, std::string text) {
+void RecordKeeper::publish_value(const std::filesystem::path& relative, std::string text,
+                                 std::function<void(Status)> done) {
   post(
       [relative, text = std::move(text) + "\n"](Side& side) -> Status {
         const std::filesystem::path path = side.directory.path / relative;
@@ -140,9 +142,11 @@ void RecordKeeper::publish_value(const std::filesystem::path& relative, std::str
         if (there && *there == text) return Done{};
         std::error_code ignored;
         std::filesystem::create_directories(path.parent_path(), ignored);
+        // What had this name may have been of another kind.
+        if (std::filesystem::is_directory(path, ignored)) (void)io::remove_tree(path);
         return side.files.replace(path, text);
       },
-      {});
+      std::move(done));
 }
 
 void RecordKeeper::remove(const std::filesystem::path& relative) {

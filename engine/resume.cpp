@@ -67,8 +67,9 @@ class Resumer {
  private:
   void leave_out(const std::string& task, const std::string& item,
                  const JournalState::InstanceFacts& facts) {
-    if (!facts.done) return;
     result_.gone.push_back({task, item});
+    if (facts.done && finished_gone_++ == 0)
+      first_gone_ = task + (item.empty() ? "" : "[" + item + "]");
     for (const auto& [output, durable] : facts.durable) {
       if (durable.path.starts_with(kObjectsFolder)) result_.orphans.push_back(durable.path);
     }
@@ -87,6 +88,7 @@ class Resumer {
           recorded->is_value ||
           is_durable(pipeline_.graph.object(instance, i), outputs[i], *recorded, facts));
     }
+    if (facts.last_failure || !facts.skipped_because.empty()) result_.overtaken.insert(instance);
     result_.restored.push_back(std::move(restored));
   }
 
@@ -200,12 +202,10 @@ class Resumer {
 
   void finish_messages() {
     missing_.move_to(result_.messages);
-    if (result_.gone.empty()) return;
-    const io::record::Gone& first = result_.gone.front();
-    std::string text = std::to_string(result_.gone.size()) +
+    if (finished_gone_ == 0) return;
+    std::string text = std::to_string(finished_gone_) +
                        " finished instances are not in the spec any more (the first: '" +
-                       first.task + (first.item.empty() ? "" : "[" + first.item + "]") +
-                       "'); their results stay where they are";
+                       first_gone_ + "'); their results stay where they are";
     if (!result_.orphans.empty()) {
       text += ", " + std::to_string(result_.orphans.size()) +
               " intermediate files of theirs in 'objects/' are of no use now";
@@ -219,6 +219,8 @@ class Resumer {
   const HashFile& hash_file_;
   Resume result_;
   Complaints missing_;
+  size_t finished_gone_ = 0;
+  std::string first_gone_;
   int64_t last_time_ms_ = 0;  // when the journal's last fact was recorded
 };
 

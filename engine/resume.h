@@ -19,6 +19,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,9 +38,11 @@ struct Resume {
   std::vector<io::record::Durable> moved;
   // Saved intermediates below objects/ of instances that the spec no longer has: nobody reads them.
   std::vector<std::string> orphans;
-  std::vector<io::record::Gone> gone;  // done by the journal, not in the spec: to be journalled
-  size_t hashed_files = 0;             // that had to be hashed, being recorded after the last sync
-  std::vector<std::string> messages;   // for people: what was not there, at most a few of each kind
+  std::vector<io::record::Gone> gone;  // recorded, not in the spec: to be journalled
+  // Restored, but a later attempt with another key failed or was skipped.
+  std::set<scheduler::InstanceId> overtaken;
+  size_t hashed_files = 0;            // that had to be hashed, being recorded after the last sync
+  std::vector<std::string> messages;  // for people: what was not there, at most a few of each kind
 };
 
 using HashFile = std::function<Expected<scheduler::Hash128>(const std::filesystem::path&)>;

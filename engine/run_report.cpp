@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <iostream>
 #include <map>
+#include <optional>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -19,6 +21,8 @@ namespace {
 
 using io::RunLedger;
 using scheduler::Duration;
+using scheduler::GateId;
+using scheduler::GroupId;
 using scheduler::InstanceId;
 
 constexpr size_t kSlowestShown = 10;
@@ -33,10 +37,11 @@ bool is_done(const RunLedger::Instance& instance) {
 // --------------------------------------------------------------------------------------------------
 
 // Longest path through the graph, an instance counting what it took if this submission finished it.
+// Order without data counts as much as data: whoever waits at a gate cannot start earlier.
 class CriticalPaths {
  public:
   CriticalPaths(const RunLedger& ledger, const io::Pipeline& pipeline)
-      : pipeline_(pipeline), facts_(pipeline.graph.instance_count(), nullptr) {
+      : graph_(pipeline.graph), facts_(graph_.instance_count(), nullptr) {
     for (const RunLedger::Instance& instance : ledger.instances) {
       if (!is_done(instance)) continue;
       const InstanceId id = pipeline.find(ledger.tasks[instance.task], std::string(instance.item));
@@ -45,51 +50,101 @@ class CriticalPaths {
     sort();
   }
   [[nodiscard]] Duration of(uint32_t submission) const {
-    std::vector<Duration> ends(facts_.size());
+    Ends ends(graph_);
     Duration longest;
     for (const InstanceId id : order_) {
       Duration end;
-      for (const auto group : pipeline_.graph.inputs(id)) {
-        for (const auto object : pipeline_.graph.group_objects(group)) {
-          end = std::max(end, ends[pipeline_.graph.producer(object).index()]);
-        }
-      }
+      for (const GroupId group : graph_.inputs(id)) end = std::max(end, group_end(ends, group));
+      for (const GateId gate : graph_.gates_before(id)) end = std::max(end, gate_end(ends, gate));
       const RunLedger::Instance* facts = facts_[id.index()];
       if (facts != nullptr && facts->attempt.epoch() == submission) end = end + facts->usage.wall;
-      ends[id.index()] = end;
+      ends.instances[id.index()] = end;
       longest = std::max(longest, end);
     }
     return longest;
   }
 
  private:
-  // Producers before consumers.
-  void sort() {
-    std::vector<uint32_t> missing(facts_.size());
-    std::vector<uint32_t> group_missing(pipeline_.graph.group_count());
-    for (size_t g = 0; g < group_missing.size(); ++g) {
-      group_missing[g] =
-          static_cast<uint32_t>(pipeline_.graph.group_objects(scheduler::GroupId(g)).size());
+  // How long the longest path is that ends there. A group's and a gate's is looked for when it is
+  // first asked for and then kept: A producers and B consumers cost |A| + |B|, not |A| × |B|.
+  struct Ends {
+    explicit Ends(const scheduler::Graph& graph)
+        : instances(graph.instance_count()),
+          groups(graph.group_count()),
+          gates(graph.gate_count()) {}
+    std::vector<Duration> instances;
+    std::vector<std::optional<Duration>> groups;
+    std::vector<std::optional<Duration>> gates;
+  };
+  [[nodiscard]] Duration group_end(Ends& ends, GroupId group) const {
+    std::optional<Duration>& end = ends.groups[group.index()];
+    if (end) return *end;
+    end.emplace();
+    for (const scheduler::ObjectId object : graph_.group_objects(group)) {
+      end = std::max(*end, ends.instances[graph_.producer(object).index()]);
     }
-    for (size_t i = 0; i < facts_.size(); ++i) {
-      for (const auto group : pipeline_.graph.inputs(InstanceId(i))) {
-        missing[i] += group_missing[group.index()] > 0 ? 1 : 0;
+    return *end;
+  }
+  [[nodiscard]] Duration gate_end(Ends& ends, GateId gate) const {
+    std::optional<Duration>& end = ends.gates[gate.index()];
+    if (end) return *end;
+    end.emplace();
+    for (const InstanceId predecessor : graph_.gate_predecessors(gate)) {
+      end = std::max(*end, ends.instances[predecessor.index()]);
+    }
+    return *end;
+  }
+
+  // What is not in order_ yet: of groups and gates, those before them; of instances, the groups and
+  // gates that are not complete.
+  struct Missing {
+    std::vector<size_t> instances, groups, gates;
+  };
+  [[nodiscard]] Missing count_missing() const {
+    Missing missing;
+    for (size_t g = 0; g < graph_.group_count(); ++g) {
+      missing.groups.push_back(graph_.group_objects(GroupId(g)).size());
+    }
+    for (size_t g = 0; g < graph_.gate_count(); ++g) {
+      missing.gates.push_back(graph_.gate_predecessors(GateId(g)).size());
+    }
+    for (size_t i = 0; i < graph_.instance_count(); ++i) {
+      size_t& count = missing.instances.emplace_back();
+      for (const GroupId group : graph_.inputs(InstanceId(i))) {
+        count += missing.groups[group.index()] > 0 ? 1 : 0;
       }
-      if (missing[i] == 0) order_.push_back(InstanceId(i));
+      for (const GateId gate : graph_.gates_before(InstanceId(i))) {
+        count += missing.gates[gate.index()] > 0 ? 1 : 0;
+      }
+    }
+    return missing;
+  }
+
+  // Producers before consumers, predecessors before successors.
+  void sort() {
+    Missing missing = count_missing();
+    const auto one_less = [&](std::span<const InstanceId> waiting) {
+      for (const InstanceId id : waiting) {
+        if (--missing.instances[id.index()] == 0) order_.push_back(id);
+      }
+    };
+    for (size_t i = 0; i < graph_.instance_count(); ++i) {
+      if (missing.instances[i] == 0) order_.push_back(InstanceId(i));
     }
     for (size_t at = 0; at < order_.size(); ++at) {
-      for (const auto object : pipeline_.graph.objects_of(order_[at])) {
-        for (const auto group : pipeline_.graph.object_groups(object)) {
-          if (--group_missing[group.index()] > 0) continue;
-          for (const InstanceId consumer : pipeline_.graph.group_consumers(group)) {
-            if (--missing[consumer.index()] == 0) order_.push_back(consumer);
-          }
+      const InstanceId next = order_[at];  // by value: the vector grows
+      for (const scheduler::ObjectId object : graph_.objects_of(next)) {
+        for (const GroupId group : graph_.object_groups(object)) {
+          if (--missing.groups[group.index()] == 0) one_less(graph_.group_consumers(group));
         }
+      }
+      for (const GateId gate : graph_.gates_behind(next)) {
+        if (--missing.gates[gate.index()] == 0) one_less(graph_.gate_successors(gate));
       }
     }
   }
 
-  const io::Pipeline& pipeline_;
+  const scheduler::Graph& graph_;
   std::vector<const RunLedger::Instance*> facts_;  // by instance; null: not finished
   std::vector<InstanceId> order_;
 };

@@ -108,6 +108,7 @@ Expected<RunStart> start_run(const io::Pipeline& pipeline, const RunDirectory& d
     start.messages.push_back(std::move(text));
   start.restored = std::move(known.restored);
   start.durable_paths = std::move(known.durable_paths);
+  start.overtaken = std::move(known.overtaken);
   for (const std::string& path : known.orphans)
     (void)io::real_files().remove(directory.path / path);
   remove_temporaries(directory);

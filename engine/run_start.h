@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,6 +26,7 @@ struct RunStart {
   scheduler::CoreOptions core;
   std::vector<scheduler::event::Restored> restored;
   std::map<scheduler::ObjectId, std::string> durable_paths;  // of restored files; relative
+  std::set<scheduler::InstanceId> overtaken;                 // of restored ones; engine/resume.h
   std::vector<std::string> messages;  // for people: takeover, damaged journal, ...
   std::unique_ptr<RecordKeeper> keeper;
 };

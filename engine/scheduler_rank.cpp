@@ -105,8 +105,10 @@ SchedulerRank::SchedulerRank(SchedulerOptions options, const io::Pipeline& pipel
       key_parts_(pipeline, [this](ObjectId object) { return core_.content(object); }) {}
 
 void SchedulerRank::begin(Instant now, const std::vector<scheduler::Event>& opening,
-                          std::map<ObjectId, std::string> durable_paths) {
+                          std::map<ObjectId, std::string> durable_paths,
+                          std::set<InstanceId> overtaken) {
   durable_paths_ = std::move(durable_paths);
+  overtaken_ = std::move(overtaken);
   for (const scheduler::Event& given : opening) {
     if (const auto* fact = std::get_if<event::Restored>(&given)) {
       for (size_t i = 0; i < fact->outputs.size(); ++i) {
@@ -355,15 +357,16 @@ void SchedulerRank::instance_done(const decision::InstanceDone& done) {
     const ObjectId object = pipeline_.graph.object(done.instance, i);
     const scheduler::OutputReport& output = done.outputs[i];
     known_[object] = output;
-    if (is_value(object)) {
-      values_[object] = output.value;
-      if (task.outputs[i].result)
-        keeper_.publish_value(pipeline_.result_path(object), output.value);
-    }
+    if (is_value(object)) values_[object] = output.value;
     record.outputs.push_back(
         {task.outputs[i].name, output.content, output.bytes, is_value(object), output.value});
   }
-  if (!done.attempt.valid()) return;  // restored: the journal has it
+  if (!done.attempt.valid()) {  // restored: the journal has it
+    if (overtaken_.erase(done.instance) > 0)
+      keeper_.append(io::record::Restored{task.name, pipeline_.item(done.instance)});
+    publish_values(done.instance);
+    return;
+  }
   record.task = task.name;
   record.item = pipeline_.item(done.instance);
   record.attempt = done.attempt;
@@ -374,7 +377,21 @@ void SchedulerRank::instance_done(const decision::InstanceDone& done) {
   record.worker = done.worker.value;
   record.unix_time_ms = Clock::unix_time_ms();
   keeper_.append(std::move(record));
+  publish_values(done.instance);
   report_.attempt_done(done.usage.wall, pipeline_.graph.requests()[task.request].resources.cpus);
+}
+
+// The journal has them: these files are for people, so a failure is told and no more.
+void SchedulerRank::publish_values(InstanceId instance) {
+  const auto& task = pipeline_.graph.task(pipeline_.graph.task_of(instance));
+  for (size_t i = 0; i < task.outputs.size(); ++i) {
+    const ObjectId object = pipeline_.graph.object(instance, i);
+    if (!is_value(object) || !task.outputs[i].result) continue;
+    keeper_.publish_value(pipeline_.result_path(object), values_[object],
+                          [this](const Status& published) {
+                            if (!published) report_.line("warn", published.error().message);
+                          });
+  }
 }
 
 void SchedulerRank::attempt_ended(const decision::AttemptEnded& ended) {
@@ -562,12 +579,14 @@ void SchedulerRank::add_task_status(scheduler::TaskId id, nlohmann::ordered_json
   size_t done = 0;
   size_t failed = 0;
   size_t skipped = 0;
+  size_t left_out = 0;
   for (uint32_t i = 0; i < task.instance_count; ++i) {
     const InstanceId instance = pipeline_.graph.instance(id, i);
     const InstanceState state = core_.state(instance);
     done += state == InstanceState::kDone ? 1 : 0;
     failed += state == InstanceState::kFailed ? 1 : 0;
     skipped += state == InstanceState::kSkipped ? 1 : 0;
+    left_out += state == InstanceState::kLeftOut ? 1 : 0;
     if (state != InstanceState::kRunning) continue;
     ++running;
     if (json["running"].size() >= kRunningNamed) continue;
@@ -584,7 +603,8 @@ void SchedulerRank::add_task_status(scheduler::TaskId id, nlohmann::ordered_json
                            {"running", running},
                            {"done", done},
                            {"failed", failed},
-                           {"skipped", skipped}});
+                           {"skipped", skipped},
+                           {"left_out", left_out}});
 }
 
 bool SchedulerRank::is_value(ObjectId object) const {

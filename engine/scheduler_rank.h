@@ -42,9 +42,10 @@ class SchedulerRank {
                 RecordKeeper& keeper, Report& report);
 
   // Feeds what the journal knows and what is selected (engine/selection.h), then lets the core
-  // begin.
+  // begin. `overtaken`: see engine/resume.h.
   void begin(scheduler::Instant now, const std::vector<scheduler::Event>& opening,
-             std::map<scheduler::ObjectId, std::string> durable_paths);
+             std::map<scheduler::ObjectId, std::string> durable_paths,
+             std::set<scheduler::InstanceId> overtaken = {});
   void on_message(scheduler::Instant now, scheduler::WorkerId from, const io::Message& message);
   void on_mail(scheduler::Instant now, const Mail& mail);
   void request_stop(scheduler::Instant now, const std::string& why);
@@ -73,6 +74,7 @@ class SchedulerRank {
   void save_object(const scheduler::decision::SaveObject& save);
   void commit_object(const scheduler::decision::CommitObject& commit);
   void instance_done(const scheduler::decision::InstanceDone& done);
+  void publish_values(scheduler::InstanceId instance);
   void attempt_ended(const scheduler::decision::AttemptEnded& ended);
   void instance_skipped(const scheduler::decision::InstanceSkipped& skipped);
   void worker_changed(const scheduler::decision::WorkerChanged& changed);
@@ -106,6 +108,7 @@ class SchedulerRank {
   std::map<scheduler::ObjectId, std::string> values_;  // texts of values that are known
   std::map<scheduler::ObjectId, scheduler::OutputReport>
       known_;  // size and content of sealed objects, for their records
+  std::set<scheduler::InstanceId> overtaken_;
   std::map<scheduler::ObjectId, std::string> durable_paths_;  // relative to the run directory
   std::vector<scheduler::Event> posted_;
   bool sync_asked_ = false;

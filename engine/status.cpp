@@ -48,7 +48,8 @@ std::optional<Snapshot> parse_snapshot(const std::string& text) {
       one.at("done").get_to(task.done);
       one.at("failed").get_to(task.failed);
       one.at("skipped").get_to(task.skipped);
-      if (task.done + task.failed + task.skipped > task.instances) return {};
+      task.left_out = one.value("left_out", size_t{0});
+      if (task.done + task.failed + task.skipped + task.left_out > task.instances) return {};
       snapshot.tasks.push_back(std::move(task));
     }
     for (const json& one : read.at("running")) {
@@ -85,7 +86,7 @@ std::vector<TaskStatus> counts_since(const Snapshot& snapshot, const RunLedger& 
     if (index == ledger.tasks.size()) continue;
     const RunLedger::Since& since = ledger.since[index];
     const auto add = [&](size_t& count, size_t more) {
-      const size_t room = task.instances - task.done - task.failed - task.skipped;
+      const size_t room = task.instances - task.done - task.failed - task.skipped - task.left_out;
       count += std::min(more, room);
     };
     add(task.done, since.done);
@@ -124,8 +125,7 @@ std::vector<TaskStatus> counts_recorded(const RunLedger& ledger) {
 
 void judge(RunStatus& status) {
   const auto& end = status.ledger.newest().end;
-  const bool alive = status.lease && !status.lease->owner.released && !end &&
-                     status.lease->alive != LeaseView::Alive::kNo;
+  const bool alive = status.lease && status.lease->may_run() && !end;
   if (alive) {
     const bool sure = status.lease->alive == LeaseView::Alive::kYes;
     status.state = sure ? RunStatus::State::kRunning : RunStatus::State::kPerhapsRunning;
@@ -171,6 +171,7 @@ TaskStatus RunStatus::total() const {
     sum.done += task.done;
     sum.failed += task.failed;
     sum.skipped += task.skipped;
+    sum.left_out += task.left_out;
   }
   return sum;
 }
@@ -201,7 +202,7 @@ Expected<RunStatus> read_status(const RunDirectory& directory, io::LedgerDetail 
   if (believed && status.may_run()) status.running = snapshot->running;
   for (TaskStatus& task : status.tasks) {
     if (!status.may_run()) task.running = 0;
-    const size_t known = task.done + task.failed + task.skipped + task.running;
+    const size_t known = task.done + task.failed + task.skipped + task.left_out + task.running;
     task.waiting = task.instances - std::min(task.instances, known);
   }
   status.failures = group_failures(status.ledger);
@@ -220,8 +221,8 @@ void show_tsv(const RunStatus& status, const RunDirectory& directory) {
 
 int show_status(const Options& options) {
   const RunDirectory directory = options.directory();
-  const auto status = read_status(
-      directory, options.tsv ? io::LedgerDetail::kAll : io::LedgerDetail::kTroubled);
+  const auto status =
+      read_status(directory, options.tsv ? io::LedgerDetail::kAll : io::LedgerDetail::kTroubled);
   if (!status) return complain(status.error().message, kQueryEnvironment);
   if (status->ledger.submissions.empty()) return complain_no_run(directory);
   if (options.exit_code) return status->exit_code.value_or(kUnfinished);

@@ -28,6 +28,7 @@ struct TaskStatus {
   std::string name;
   size_t instances = 0;
   size_t waiting = 0, running = 0, done = 0, failed = 0, skipped = 0;
+  size_t left_out = 0;  // not selected by this submission, and not done
 };
 struct RunningInstance {
   std::string task, item, attempt, host;

@@ -30,7 +30,8 @@ std::string counts_text(const TaskStatus& task) {
   for (const auto& [count, what] : {std::pair{task.running, "running"},
                                     {task.waiting, "waiting"},
                                     {task.failed, "failed"},
-                                    {task.skipped, "skipped"}}) {
+                                    {task.skipped, "skipped"},
+                                    {task.left_out, "left out"}}) {
     if (count > 0) text += ", " + counted(count, what);
   }
   return text;
@@ -102,7 +103,8 @@ void print_running(const RunStatus& status, std::ostream& out) {
 
 ordered_json counts_json(const TaskStatus& task) {
   return {{"instances", task.instances}, {"waiting", task.waiting}, {"running", task.running},
-          {"done", task.done},           {"failed", task.failed},   {"skipped", task.skipped}};
+          {"done", task.done},           {"failed", task.failed},   {"skipped", task.skipped},
+          {"left_out", task.left_out}};
 }
 
 ordered_json group_json(const FailureGroup& group, const RunLedger& ledger) {
@@ -170,25 +172,27 @@ std::string command_of(const RunLedger& ledger, const RunLedger::Instance& insta
   return id.valid() ? pipeline->command_text(id) : "";
 }
 
+// Of the last attempt; "-" where no program ended by itself.
+std::string exit_text(const RunLedger::Instance& instance, const RunLedger::Failure* failure) {
+  if (instance.state == RunLedger::State::kDone) return "0";
+  if (failure == nullptr) return "-";
+  if (failure->signal != 0) return std::to_string(128 + failure->signal);
+  return failure->exit_code != 0 ? std::to_string(failure->exit_code) : "-";
+}
+
 void print_row(const RunLedger& ledger, const RunLedger::Instance& instance, std::ostream& out) {
-  const RunLedger::Failure* failure =
-      instance.last_failure != RunLedger::kNone && instance.state != RunLedger::State::kDone
-          ? &ledger.failures[instance.last_failure]
-          : nullptr;
-  const bool ran = instance.attempt.valid() && instance.state != RunLedger::State::kSkipped;
+  const bool skipped = instance.state == RunLedger::State::kSkipped;
+  const bool ran = instance.attempt.valid() && !skipped;
+  const bool failed = ran && instance.state != RunLedger::State::kDone;
+  const RunLedger::Failure* failure = failed && instance.last_failure != RunLedger::kNone
+                                          ? &ledger.failures[instance.last_failure]
+                                          : nullptr;
   const int64_t end_ms = instance.unix_time_ms;
   std::string cause = failure == nullptr ? "" : std::string(failure->cause);
-  if (instance.state == RunLedger::State::kSkipped) cause = std::string(instance.because);
+  if (skipped) cause = std::string(instance.because);
   out << ledger.tasks[instance.task] << '\t' << cell(std::string(instance.item)) << '\t'
       << (instance.gone ? "gone" : instance_state_name(instance.state)) << '\t' << cell(cause)
-      << '\t';
-  if (failure != nullptr && failure->signal != 0) {
-    out << 128 + failure->signal;
-  } else if (failure != nullptr) {
-    out << failure->exit_code;
-  } else {
-    out << (instance.state == RunLedger::State::kDone ? "0" : "-");
-  }
+      << '\t' << exit_text(instance, failure);
   if (!ran) {
     out << "\t-\t-\t-\t-";
     return;

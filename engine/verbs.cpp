@@ -37,7 +37,12 @@ int stop_run(const Options& options) {
                         ": may you write to the run directory?",
                     kEnvironmentUnusable);
   }
-  std::cerr << "sluice: asked the run on " << lease->owner.host << " to stop in order\n";
+  std::cerr << "sluice: asked the run on " << lease->owner.host << " to stop in order";
+  if (lease->alive == io::LeaseView::Alive::kSilent) {
+    std::cerr << "; its last sign of life is " << lease->beat_age_ms / 1000
+              << " s old: if it was killed, there is nothing to stop";
+  }
+  std::cerr << "\n";
   return kDone;
 }
 

@@ -15,6 +15,7 @@
 #include "engine/forecast.h"
 #include "engine/plan.h"
 #include "engine/query.h"
+#include "engine/recorded_spec.h"
 #include "engine/report.h"
 #include "io/sources.h"
 #include "io/spec.h"
@@ -73,6 +74,8 @@ int nothing_found(const io::Pipeline& pipeline, const std::string& target) {
   for (const scheduler::TaskSpec& task : pipeline.graph.tasks()) {
     names.push_back(task.name);
     if (task.name != task_name) continue;
+    if (task.instance_count == 0)
+      return complain("task '" + task_name + "' has no instances: its list is empty", kQueryUsage);
     const std::string first = pipeline.label(task.first_instance);
     return complain(
         "task '" + task_name + "' has no instance '" + target + "'; its first is '" + first + "'",
@@ -247,6 +250,14 @@ int find_pipeline(Options& options) {
   }
   options.run_dir = directory;
   options.spec = journal->last_run.spec;
+  if (options.set.empty()) {
+    options.set = journal->last_run.params;
+    options.set_is_recorded = true;
+  }
+  if (is_command_list({directory}, journal->last_run)) {
+    options.command_list.emplace();
+    options.command_list->file = options.spec;
+  }
   if (!std::filesystem::exists(options.spec, ignored)) {
     return complain("the pipeline of this run was " + options.spec.string() +
                         ", which is not there any more; name it: sluice why PIPELINE --run-dir " +

@@ -89,6 +89,7 @@ void WorkerFetch::on_chunk(Instant now, WorkerId from, io::message::FetchChunk c
     return;
   }
   const ObjectId object = chunk.object;
+  ++transfer.unwritten;
   write_chunk(object, std::move(chunk), first);
 }
 
@@ -116,6 +117,8 @@ void WorkerFetch::written(ObjectId object, int64_t bytes) {
   if (found == transfers_.end()) return;
   Transfer& transfer = found->second;
   transfer.written_bytes += bytes;
+  transfer.progress = now_;
+  --transfer.unwritten;
   --transfer.in_flight;
   if (transfer.written_bytes < transfer.total_bytes) {
     ask(object, transfer);
@@ -163,15 +166,19 @@ void WorkerFetch::tick(Instant now) {
   now_ = now;
   std::vector<ObjectId> stalled;
   for (const auto& [object, transfer] : transfers_) {
-    if (now >= transfer.progress + kStalledAfter) stalled.push_back(object);
+    if (transfer.unwritten == 0 && now >= transfer.progress + kStalledAfter)
+      stalled.push_back(object);
   }
-  for (const ObjectId object : stalled) fail(object, "its source sent nothing for 10 s");
+  const std::string error =
+      "its source sent nothing for " + std::to_string(kStalledAfter.ns / 1'000'000'000) + " s";
+  for (const ObjectId object : stalled) fail(object, error);
 }
 
 Instant WorkerFetch::next_deadline() const {
   Instant next = Instant::never();
-  for (const auto& [object, transfer] : transfers_)
-    next = std::min(next, transfer.progress + kStalledAfter);
+  for (const auto& [object, transfer] : transfers_) {
+    if (transfer.unwritten == 0) next = std::min(next, transfer.progress + kStalledAfter);
+  }
   return next;
 }
 

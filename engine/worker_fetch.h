@@ -1,8 +1,9 @@
 // Moving objects between nodes: a fetch pulls an object from a peer in chunks, a few in flight at
 // once, so that memory in flight is bounded by the puller and control messages are never behind
 // bulk data; the serving side reads each chunk on its I/O thread. A directory comes as its manifest
-// and then its files, packed (io/tree_stream.h). A source that makes no progress
-// for kStalledAfter is given up.
+// and then its files, packed (io/tree_stream.h). A source that sends nothing for kStalledAfter is
+// given up; that is long, because its I/O thread may be busy with a large result, and its death is
+// told by others (peer_lost).
 //
 // Control thread only; file access is posted to the I/O thread. Test:
 // tests/engine/worker_fetch_test.cpp, tests/e2e/
@@ -28,7 +29,7 @@ class WorkerFetch {
   static constexpr int64_t kChunkBytes = 1LL << 20U;
   static constexpr int kInFlight = 4;    // chunks asked for and not yet written, per object
   static constexpr size_t kObjects = 4;  // objects at once; the rest wait in order
-  static constexpr scheduler::Duration kStalledAfter = scheduler::seconds(10);
+  static constexpr scheduler::Duration kStalledAfter = scheduler::seconds(120);
 
   // `finished(object, error)`: error is empty when the object is complete in the store.
   using Finished = std::function<void(scheduler::ObjectId, std::string error)>;
@@ -50,7 +51,8 @@ class WorkerFetch {
     int64_t manifest_bytes = 0;  // of a directory: the first part of them
     int64_t asked_bytes = 0;     // requested so far
     int64_t written_bytes = 0;   // safely in the store
-    int in_flight = 0;
+    int in_flight = 0;           // chunks asked for and not yet written,
+    int unwritten = 0;  // of these, that have come: nothing is wanted from the source for them
     scheduler::Instant progress;
   };
   struct Waiting {

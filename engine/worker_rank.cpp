@@ -412,9 +412,17 @@ void WorkerRank::finish_check(AttemptId id) {
   io_.post([this, store = store_, id, shared = attempts_.at(id)]() -> IoThread::Completion {
     auto reports = std::make_shared<std::vector<scheduler::OutputReport>>();
     const io::AttemptSpec& spec = shared->start.spec;
+    // All or none: what a failed attempt leaves sealed would be taken for the object.
+    const Status there = store->look_at_outputs(id, spec);
+    if (!there) {
+      return [this, id, error = there.error().message] {
+        feed_later(input::CheckFailed{id, Cause::kOutput, error});
+      };
+    }
     for (size_t i = 0; i < spec.outputs.size(); ++i) {
       const auto sealed = store->seal(id, spec, i);
       if (!sealed) {
+        for (size_t j = 0; j < i; ++j) (void)store->remove(spec.outputs[j].object);
         const Error& error = sealed.error();
         return [this, id, error] {
           feed_later(input::CheckFailed{id, disk_is_full(error) ? Cause::kDisk : Cause::kOutput,

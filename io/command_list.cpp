@@ -193,7 +193,7 @@ std::optional<Pipeline> read_command_list(const CommandListOptions& options,
   Pipeline pipeline = build(std::move(items), options);
   pipeline.name = file.stem().string();
   pipeline.file = file;
-  pipeline.folder = file.parent_path();
+  pipeline.folder = options.folder.empty() ? file.parent_path() : options.folder;
   pipeline.source = std::move(*source);
   pipeline.is_command_list = true;
   return pipeline;

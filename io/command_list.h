@@ -24,10 +24,11 @@ namespace sluice::io {
 
 struct CommandListOptions {
   std::filesystem::path file;
-  int32_t cpus = 1;             // of each command
-  int64_t memory_bytes = 0;     // 0: not counted
-  scheduler::Duration timeout;  // 0: none
-  int32_t retries = 0;          // whatever the cause
+  int32_t cpus = 1;                   // of each command
+  int64_t memory_bytes = 0;           // 0: not counted
+  scheduler::Duration timeout;        // 0: none
+  int32_t retries = 0;                // whatever the cause
+  std::filesystem::path folder = {};  // where commands start; "": the folder of the file
 };
 
 // The pipeline, or nothing when `diagnostics` holds an error; its places are line numbers.

@@ -123,6 +123,14 @@ class ExpressionEvaluator {
                                             : "'" + value.text + "'";
   }
 
+  // A whole number that does not fit is no float: it would lose digits.
+  static bool is_too_large(const Value& value) {
+    return value.kind == Value::Kind::kText && !value.text.empty() &&
+           value.text.find_first_not_of("0123456789", value.text.front() == '-' ? 1 : 0) ==
+               std::string::npos &&
+           value.text != "-" && !parse_int(value.text);
+  }
+
   static std::optional<Number> as_number(const Value& value) {
     if (value.kind == Value::Kind::kInt) {
       return Number{true, value.integer, 0};
@@ -144,6 +152,11 @@ class ExpressionEvaluator {
 
   Number number(uint32_t index, const Value& value, std::string_view what) {
     const std::optional<Number> found = as_number(value);
+    if (found && is_too_large(value)) {
+      fail(expression_.nodes_[index].offset, shown(value) + " is a whole number beyond 64 bits",
+           "write it with a point or an exponent to compute with floats");
+      return {};
+    }
     if (!found) {
       fail(expression_.nodes_[index].offset,
            std::string(what) + " needs a number, found " + shown(value),

@@ -269,6 +269,10 @@ class ExpressionParser {
   uint32_t parse_primary() {
     if (token_.kind == Kind::kNumber) {
       const bool is_int = parse_int(token_.text).has_value();
+      if (!is_int && token_.text.find_first_not_of("0123456789") == std::string::npos) {
+        throw ExpressionError{token_.offset, shown(token_) + " is a whole number beyond 64 bits",
+                              "write it with a point or an exponent to compute with floats"};
+      }
       return literal(*Value::of_type(is_int ? ValueType::kInt : ValueType::kFloat, token_.text));
     }
     if (token_.kind == Kind::kText) {

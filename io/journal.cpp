@@ -285,6 +285,10 @@ std::string line_of(const record::Gone& r) {
   return Line("gone").text("task", r.task).text("item", r.item).finish();
 }
 
+std::string line_of(const record::Restored& r) {
+  return Line("restored").text("task", r.task).text("item", r.item).finish();
+}
+
 std::string line_of(const record::Sync&) { return Line("sync").finish(); }
 
 std::string line_of(const record::End& r) {

@@ -12,7 +12,8 @@
 //   attempt  task item attempt cause exit_code signal detail stderr final worker time wall_ns ...
 //   skipped  task item because
 //   removed  task item output
-//   gone     task item       (recorded as done before, not in the spec of this submission)
+//   gone     task item       (recorded before, not in the spec of this submission)
+//   restored task item       (its last success holds again, whatever failed since)
 //   sync     (what is above it is on the disk)
 //   end      outcome exit_code time
 //
@@ -132,6 +133,9 @@ struct Removed {  // a saved intermediate was deleted
 struct Gone {
   std::string task, item;
 };
+struct Restored {
+  std::string task, item;
+};
 struct Sync {};
 struct End {
   std::string outcome;  // done, failed, stopped, stuck, disk
@@ -144,9 +148,10 @@ struct Unknown {  // a kind that a later version wrote: readers go on
 
 }  // namespace record
 
-using Record = std::variant<record::Run, record::Worker, record::KeyParts, record::DoneRecord,
-                            record::Durable, record::Attempt, record::Skipped, record::Removed,
-                            record::Gone, record::Sync, record::End, record::Unknown>;
+using Record =
+    std::variant<record::Run, record::Worker, record::KeyParts, record::DoneRecord, record::Durable,
+                 record::Attempt, record::Skipped, record::Removed, record::Gone, record::Restored,
+                 record::Sync, record::End, record::Unknown>;
 
 [[nodiscard]] std::string encode_record(const Record& record);  // one line, with newline and sum
 [[nodiscard]] Expected<Record> decode_record(std::string_view line);

@@ -182,6 +182,7 @@ Record read_record(const Members& m) {
   if (kind == "removed") return record::Removed{m.text("task"), m.text("item"), m.text("output")};
   if (kind == "run") return read_run(m);
   if (kind == "gone") return record::Gone{m.text("task"), m.text("item")};
+  if (kind == "restored") return record::Restored{m.text("task"), m.text("item")};
   if (kind == "end") {
     return record::End{m.text("outcome"), m.number<int>("exit_code"), m.number<int64_t>("time")};
   }
@@ -300,7 +301,9 @@ class Merge {
   void take(record::Attempt&& r) {
     seen(r.unix_time_ms);
     state_.attempts.push_back(r);
-    facts(r.task, r.item).last_failure = std::move(r);
+    JournalState::InstanceFacts& f = facts(r.task, r.item);
+    f.skipped_because.clear();
+    f.last_failure = std::move(r);
   }
   void take(record::Skipped&& r) { facts(r.task, r.item).skipped_because = std::move(r.because); }
   void take(record::Removed&& r) {
@@ -309,6 +312,11 @@ class Merge {
     f.unsynced.erase(r.output);
   }
   void take(record::Gone&&) {}
+  void take(record::Restored&& r) {
+    JournalState::InstanceFacts& f = facts(r.task, r.item);
+    f.skipped_because.clear();
+    f.last_failure.reset();
+  }
   void take(record::Sync&&) {
     for (JournalState::InstanceFacts* f : pending_) {
       f->done_synced = f->done.has_value();

@@ -25,6 +25,7 @@ using nlohmann::json;
 using std::filesystem::path;
 
 constexpr const char* kBeatFile = "lease.json";
+constexpr int64_t kSilentAfterMs = 120'000;
 // Between two looks at another host's counter.
 constexpr scheduler::Duration kLookEvery = scheduler::seconds(2);
 
@@ -369,6 +370,8 @@ Expected<LeaseView> view_lease(Files& files, LeaseHost& host, const path& run_di
   view.owner = owner_of(files, run_directory, claims->newest);
   view.alive = judge(view.owner, host).alive;
   view.beat_age_ms = std::max<int64_t>(0, host.unix_time_ms() - view.owner.beat_unix_ms);
+  if (view.alive == LeaseView::Alive::kUnknown && view.beat_age_ms > kSilentAfterMs)
+    view.alive = LeaseView::Alive::kSilent;
   return view;
 }
 

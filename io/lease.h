@@ -81,8 +81,17 @@ class Lease {
 // For status: who owns it, if anybody. Alive is best knowledge from here.
 struct LeaseView {
   LeaseOwner owner;
-  enum class Alive : uint8_t { kYes, kNo, kUnknown } alive = Alive::kUnknown;
+  enum class Alive : uint8_t {
+    kYes,
+    kNo,
+    kUnknown,  // on another host, and its last beat is not old
+    kSilent,   // on another host, and by the clock here its last beat is older than two minutes
+  } alive = Alive::kUnknown;
   int64_t beat_age_ms = 0;  // since its last beat
+
+  [[nodiscard]] bool may_run() const {
+    return !owner.released && (alive == Alive::kYes || alive == Alive::kUnknown);
+  }
 };
 // ENOENT: nobody ever took it.
 [[nodiscard]] Expected<LeaseView> view_lease(const std::filesystem::path& run_directory);

@@ -97,11 +97,15 @@ bool read_index_line(const std::string& text, LogEntry& entry) {
   return entry.offset >= 0 && entry.out_bytes >= 0 && entry.err_bytes >= 0;
 }
 
-void read_index(const fs::path& index, std::vector<LogEntry>& entries) {
+// Entries behind the first `length` bytes; moves `length` behind the last whole line. The file is
+// opened even if its size seems to be the same: on NFS only that asks the server.
+void read_index(const fs::path& index, int64_t& length, std::vector<LogEntry>& entries) {
   std::ifstream in(index, std::ios::binary);
+  in.seekg(length);
   fs::path pack = index;
   pack.replace_extension(kPackSuffix);
   for (std::string line; std::getline(in, line) && !in.eof();) {
+    length += static_cast<int64_t>(line.size()) + 1;
     LogEntry entry;
     if (!read_index_line(line, entry)) continue;
     entry.pack = pack;
@@ -172,19 +176,27 @@ LogPackWriter::~LogPackWriter() {
   }
 }
 
-Expected<std::vector<LogEntry>> read_log_index(const fs::path& logs) {
+LogIndexReader::LogIndexReader(fs::path logs) : logs_(std::move(logs)) {}
+
+Expected<std::vector<LogEntry>> LogIndexReader::read_new() {
   std::vector<LogEntry> entries;
   std::error_code code;
-  fs::directory_iterator file(logs, code);
+  fs::directory_iterator file(logs_, code);
   if (code == std::errc::no_such_file_or_directory) return entries;  // nothing has run yet
+  std::vector<fs::path> indexes;
   for (; !code && file != fs::directory_iterator(); file.increment(code)) {
-    if (file->path().extension() == kIndexSuffix) read_index(file->path(), entries);
+    if (file->path().extension() == kIndexSuffix) indexes.push_back(file->path());
   }
-  if (code) return system_error("read", logs, code.value());
+  if (code) return system_error("read", logs_, code.value());
+  for (const fs::path& index : indexes) read_index(index, lengths_[index], entries);
   std::sort(entries.begin(), entries.end(), [](const LogEntry& a, const LogEntry& b) {
     return std::tie(a.attempt, a.worker) < std::tie(b.attempt, b.worker);
   });
   return entries;
+}
+
+Expected<std::vector<LogEntry>> read_log_index(const fs::path& logs) {
+  return LogIndexReader(logs).read_new();
 }
 
 Expected<std::string> read_log(const LogEntry& entry, bool err) {

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,23 @@ class LogPackWriter {
   int pack_fd_ = -1;
   int index_fd_ = -1;
   int64_t length_ = 0;
+};
+
+// Reads the index files of a folder as they grow: every entry comes once. One thread.
+//
+// A file never loses a line that was read here: a writer cuts back only what it could not write to
+// its end (LogPackWriter::append), and `clean` removes files as a whole. So nothing is ever read
+// again from its start.
+class LogIndexReader {
+ public:
+  explicit LogIndexReader(std::filesystem::path logs);
+  // Those that came since the last call, ordered by attempt. After an Error nothing is missed: the
+  // next call gives them.
+  [[nodiscard]] Expected<std::vector<LogEntry>> read_new();
+
+ private:
+  std::filesystem::path logs_;
+  std::map<std::filesystem::path, int64_t> lengths_;  // of the whole lines read, by index file
 };
 
 // All entries of a run directory's logs, ordered by attempt.

@@ -18,14 +18,37 @@ using Use = TemplatePart::Use;
 
 constexpr size_t kLineWordBytesMax = 100'000;
 
-Value list_from_json(const std::string& text, bool& ok) {
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
-  ok = json.is_array();
-  std::vector<std::string> items;
-  if (ok) {
-    for (const nlohmann::json& item : json) {
-      items.push_back(item.is_string() ? item.get<std::string>() : item.dump());
+// Where the item of a JSON array that begins at `begin` ends: at its comma or the closing bracket.
+size_t item_end(const std::string& array, size_t begin) {
+  int depth = 0;
+  for (size_t at = begin; at < array.size(); ++at) {
+    const char c = array[at];
+    if (c == '"') {
+      for (++at; at < array.size() && array[at] != '"'; ++at) at += array[at] == '\\' ? 1 : 0;
+    } else if (c == '[' || c == '{') {
+      ++depth;
+    } else if (depth == 0 && (c == ',' || c == ']')) {
+      return at;
+    } else if (c == ']' || c == '}') {
+      --depth;
     }
+  }
+  return array.size();
+}
+
+// The items of a JSON array: texts without their quotes, all else as it was written.
+Value list_from_json(const std::string& text, bool& ok) {
+  constexpr const char* kBlanks = " \t\n\r";
+  ok = nlohmann::json::parse(text, nullptr, false).is_array();
+  std::vector<std::string> items;
+  size_t begin = ok ? text.find('[') + 1 : text.size();
+  for (size_t end = 0; begin < text.size() && text[end] != ']'; begin = end + 1) {
+    end = item_end(text, begin);
+    const size_t first = text.find_first_not_of(kBlanks, begin);
+    if (first == end) break;  // an empty array
+    std::string item = text.substr(first, text.find_last_not_of(kBlanks, end - 1) + 1 - first);
+    if (item.front() == '"') item = nlohmann::json::parse(item).get<std::string>();
+    items.push_back(std::move(item));
   }
   return Value::of_list(std::move(items));
 }
@@ -38,6 +61,8 @@ Expected<Value> produced_value(ValueType type, const std::string& text, const st
     value = list_from_json(text, ok);
   } else {
     value = Value::of_type(type, text);
+    // "nan" and "1e-400" are floats, but no numbers to compute with.
+    if (!value && type == ValueType::kFloat) value = Value::of_type(ValueType::kString, text);
   }
   if (!ok || !value) {
     return Error{"value '" + text + "' of input '" + input + "' is not of its declared type"};

@@ -35,8 +35,8 @@ AttemptId attempt_of(std::string_view text) {
   return AttemptId::make(epoch, number);
 }
 
-// Instances by (task, item): open addressing, since 10^6 nodes of a map cost a second. A place holds
-// part of the hash, so that a search looks at an instance only when it has found it.
+// Instances by (task, item): open addressing, since 10^6 nodes of a map cost a second. A place
+// holds part of the hash, so that a search looks at an instance only when it has found it.
 class InstanceIndex {
  public:
   explicit InstanceIndex(std::vector<Instance>& instances) : instances_(instances) {
@@ -102,6 +102,7 @@ class LedgerBuilder final : public LineVisitor {
     }
     for (const uint32_t id : gone_) ledger_.instances[id].gone = false;
     gone_.clear();
+    if (run.fresh) forget_states();
     if (detail_ == LedgerDetail::kTroubled) return;
     const size_t expected = std::min(static_cast<size_t>(run.instances), kInstancesReservedMax);
     if (ledger_.instances.capacity() < expected) ledger_.instances.reserve(expected);
@@ -116,6 +117,9 @@ class LedgerBuilder final : public LineVisitor {
       take_attempt(line);
     } else if (kind == "skipped") {
       take_skipped(line);
+    } else if (kind == "restored") {
+      if (detail_ == LedgerDetail::kAll || is_listed(line))
+        ledger_.instances[instance_id(read(line))].state = State::kDone;
     } else if (kind == "gone") {
       const Fields& fields = read(line);
       gone_.push_back(instance_id(fields));
@@ -137,6 +141,15 @@ class LedgerBuilder final : public LineVisitor {
     int32_t exit_code = 0, signal = 0;
     bool final = false;
   };
+
+  // Of a fresh run: what was before is history.
+  void forget_states() {
+    for (Instance& instance : ledger_.instances) {
+      instance.state = State::kOpen;
+      instance.attempt = {};
+      instance.because = {};
+    }
+  }
 
   Submission& submission() { return ledger_.submissions.back(); }
 

@@ -80,7 +80,7 @@ void read_all(SpecReading& reading, const SpecOptions& options) {
   }
   check_keys(reading.tree, root, Level::kTop, "the spec", reading.diagnostics);
   check_version(reading);
-  read_params(reading, reading.tree.find(root, "params"), options.set);
+  read_params(reading, reading.tree.find(root, "params"), options.set, options.set_is_recorded);
   read_limits(reading, reading.tree.find(root, "limits"));
   reading.keep_environment =
       read_keep_env(reading, reading.tree.find(root, "keep_env"), "'keep_env'");
@@ -100,6 +100,7 @@ void read_all(SpecReading& reading, const SpecOptions& options) {
   for (const SpecTask& task : reading.tasks) {
     check_placed_names(reading, task);
     check_path_words(reading, task);
+    check_list_words(reading, task);
   }
 }
 

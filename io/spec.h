@@ -24,6 +24,7 @@ struct SpecOptions {
   std::filesystem::path run_directory;  // absolute; no pattern finds what lies there
   std::optional<CommandListOptions> command_list = std::nullopt;  // instead of a spec
   std::filesystem::path folder = {};  // the pipeline folder, if it is not the file's
+  bool set_is_recorded = false;  // `set` is of an earlier run: names that are gone do not count
 };
 
 // The pipeline, or nothing when `diagnostics` holds an error. Warnings may be there in both cases.

@@ -328,7 +328,7 @@ class CommandReader {
 
 // Only the least size is known before the run; staging looks at the true one.
 void check_path_words(SpecReading& reading, const SpecTask& task) {
-  constexpr size_t kPathBytesMin = 21;  // "/sluice.0.1.1.0/o/12", final NUL included
+  constexpr size_t kPathBytesMin = 30;  // "/sluice.0.1.1.89abcdef.0/o/12", final NUL included
   const auto& words = task.templates.command.words;
   for (size_t i = 0; i < words.size(); ++i) {
     if (words[i].size() != 1 || words[i][0].use != TemplatePart::Use::kInputPaths) {
@@ -347,6 +347,55 @@ void check_path_words(SpecReading& reading, const SpecTask& task) {
                                     " words, more than fit on a command line",
                                 "write ${{ in." + name + " }}, a file with one path per line");
     }
+  }
+}
+
+namespace {
+
+// in.x alone, where x is a list of values or the value is one.
+bool is_list_input(const SpecReading& reading, const SpecTask& task, const TemplatePart& part) {
+  const Expression& expression = part.expression.front();
+  if (!expression.is_name() || expression.names().front().parts.size() != 2) {
+    return false;
+  }
+  const std::string& name = expression.names().front().parts[1];
+  for (size_t i = 0; i < task.inputs.size(); ++i) {
+    const SpecInput& input = task.inputs[i];
+    if (input.name != name || input.is_source || !input.resolved) {
+      continue;
+    }
+    const SpecOutput& output = reading.tasks[input.producer].outputs[input.output];
+    const bool is_joined = i < task.text.inputs.size();  // else its join is in error
+    return (is_joined && task.text.inputs[i].is_list) || output.value_type == ValueType::kList;
+  }
+  return false;
+}
+
+}  // namespace
+
+// A list that is known only in a run, such as the gathered values of in.x: one word each, or none.
+void check_list_words(SpecReading& reading, const SpecTask& task) {
+  const auto check = [&](const Template& parts, NodeIndex node, bool in_word) {
+    if (in_word && parts.size() == 1) {
+      return;
+    }
+    for (const TemplatePart& part : parts) {
+      if (part.use == TemplatePart::Use::kRunTime && is_list_input(reading, task, part)) {
+        const Expression::Name& name = part.expression.front().names().front();
+        reading.diagnostics.error(
+            reading.tree.place(node, part.offset + name.offset),
+            "task '" + task.name + "': '" + name.text() + "' is a list, not one text",
+            in_word ? "put blanks around the expression: a list becomes words of its own"
+                    : "only words of 'run' can be lists; $IN_x is a file with all of them");
+      }
+    }
+  };
+  const CommandTemplate& command = task.templates.command;
+  for (size_t i = 0; i < command.words.size(); ++i) {
+    check(command.words[i], task.word_nodes[i], true);
+  }
+  for (size_t i = 0; i < command.environment.size(); ++i) {
+    check(command.environment[i].second, task.environment_nodes[i], false);
   }
 }
 

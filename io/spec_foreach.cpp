@@ -109,7 +109,7 @@ class ForeachReader {
   void refuse_keys_beside(NodeIndex product) {
     for (const NodeIndex child : tree_.children(foreach_)) {
       const YamlNode& node = tree_[child];
-      if (find_rule(Level::kForeach, node.key) == nullptr && node.key.rfind("x-", 0) != 0) {
+      if (find_rule(Level::kForeach, node.key) == nullptr && !is_note(node)) {
         reading_.diagnostics.error(
             node.key_mark, "'" + node.key + "' stands beside 'product' in " + where_,
             "make it a factor: " + tree_[product].key + ": [{" + node.key + ": ...}, ...]");
@@ -124,6 +124,9 @@ class ForeachReader {
     for (const NodeIndex child : tree_.children(map)) {
       const YamlNode& node = tree_[child];
       if (map == foreach_ && find_rule(Level::kForeach, node.key) != nullptr) {
+        continue;
+      }
+      if (is_note(node)) {
         continue;
       }
       ++keys;
@@ -149,6 +152,8 @@ class ForeachReader {
     }
     return factors;
   }
+
+  static bool is_note(const YamlNode& node) { return node.key.rfind("x-", 0) == 0; }
 
   bool check_key(const YamlNode& node) {
     if (find_rule(Level::kForeach, node.key) != nullptr) {
@@ -186,13 +191,15 @@ class ForeachReader {
   }
 
   Texts case_keys(NodeIndex first) {
-    if (tree_[first].count == 0) {
+    const auto cells = tree_.children(first);
+    if (std::all_of(cells.begin(), cells.end(),
+                    [this](NodeIndex child) { return is_note(tree_[child]); })) {
       reading_.diagnostics.error(tree_[first].mark, "this case of " + where_ + " has no keys",
                                  std::string("write for example ") + kCases);
     }
     Texts keys;
-    for (const NodeIndex child : tree_.children(first)) {
-      if (check_key(tree_[child])) {
+    for (const NodeIndex child : cells) {
+      if (!is_note(tree_[child]) && check_key(tree_[child])) {
         keys.push_back(tree_[child].key);
       }
     }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <numeric>
 #include <unordered_map>
 
 #include "io/spec_reader.h"
@@ -117,6 +118,13 @@ class KeyMaker {
 
   std::vector<Hash128> run() {
     common_ = common();
+    for (const SpecInput& input : task_.inputs) forms_.push_back(form_of(input));
+    environment_order_.resize(task_.templates.command.environment.size());
+    std::iota(environment_order_.begin(), environment_order_.end(), size_t{0});
+    std::sort(environment_order_.begin(), environment_order_.end(), [this](size_t a, size_t b) {
+      const auto& all = task_.templates.command.environment;
+      return all[a].first < all[b].first;
+    });
     std::vector<Hash128> keys;
     keys.reserve(task_.text.items.size());
     for (uint32_t item = 0; item < task_.text.items.size(); ++item) {
@@ -209,7 +217,7 @@ class KeyMaker {
     }
     serial.part("environment");
     serial.number(command.environment.size());
-    for (size_t i = 0; i < command.environment.size(); ++i) {
+    for (const size_t i : environment_order_) {
       const auto& [name, value] = command.environment[i];
       serial.part("environment");
       serial.text(name);
@@ -231,8 +239,64 @@ class KeyMaker {
       serial.text(task_.text.items[item][index]);
     }
     add_sources(serial, actual, item);
+    add_input_forms(serial, item);
     parts_.add(serial);
     return serial.digest();
+  }
+
+  // What a program sees of an input beside the contents that other tasks make: its kind, and of a
+  // list which items it is made of, since $IN_x_ITEMS names them.
+  struct InputForm {
+    std::string part;                  // "" of a source
+    std::string text;                  // what all groups have in common
+    std::vector<Hash128> group_items;  // of lists: by group
+    std::vector<uint32_t> group_of;    // of lists: by item
+  };
+
+  [[nodiscard]] InputForm form_of(const SpecInput& input) const {
+    InputForm form;
+    const auto index = static_cast<size_t>(&input - task_.inputs.data());
+    const bool is_joined = input.resolved && index < task_.text.inputs.size() &&
+                           index < task_.groups.size();  // else its join is in error
+    if (input.is_source || !is_joined) return form;
+    const SpecTask& producer = reading_.tasks[input.producer];
+    const SpecOutput& output = producer.outputs[input.output];
+    const bool is_list = task_.text.inputs[index].is_list;
+    form.part = "form of input " + input.name;
+    Serial common;
+    common.number(static_cast<uint64_t>(output.kind));
+    common.number(static_cast<uint64_t>(output.value_type));
+    common.number(is_list ? 1 : 0);
+    if (is_list) {
+      for (const std::string& key : producer.text.keys) common.text(key);
+      add_group_items(producer, task_.groups[index], form);
+    }
+    form.text = common.bytes();
+    return form;
+  }
+
+  void add_group_items(const SpecTask& producer, const JoinGroups& groups, InputForm& form) const {
+    form.group_of.resize(task_.text.items.size());
+    for (size_t group = 0; group < groups.size(); ++group) {
+      Hash128 items{1, 1};
+      for (const uint32_t item : groups.producers_of(group)) {
+        Serial values;
+        for (const std::string& value : producer.text.items[item]) values.text(value);
+        items = combine(items, values.digest());
+      }
+      form.group_items.push_back(items);
+      for (const uint32_t item : groups.consumers_of(group))
+        form.group_of[item] = static_cast<uint32_t>(group);
+    }
+  }
+
+  void add_input_forms(Serial& serial, uint32_t item) const {
+    for (const InputForm& form : forms_) {
+      if (form.part.empty()) continue;
+      serial.part(form.part);
+      serial.text(form.text);
+      if (!form.group_items.empty()) serial.hash(form.group_items[form.group_of[item]]);
+    }
   }
 
   static void add_value(Serial& serial, const Value& value) {
@@ -517,6 +581,8 @@ class KeyMaker {
 
   SpecReading& reading_;
   SpecTask& task_;
+  std::vector<InputForm> forms_;           // by input
+  std::vector<size_t> environment_order_;  // by name: their order in the spec is no matter
   Serial common_;
   PartTable parts_;
   bool failed_ = false;

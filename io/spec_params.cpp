@@ -69,8 +69,9 @@ std::vector<std::string> split_list(std::string text) {
 
 class ParamReader {
  public:
-  ParamReader(SpecReading& reading, const std::vector<std::pair<std::string, std::string>>& set)
-      : reading_(reading), tree_(reading.tree), set_(set) {}
+  ParamReader(SpecReading& reading, const std::vector<std::pair<std::string, std::string>>& set,
+              bool set_is_recorded)
+      : reading_(reading), tree_(reading.tree), set_(set), set_is_recorded_(set_is_recorded) {}
 
   void run(NodeIndex params) {
     if (params != kNoNode &&
@@ -315,6 +316,9 @@ class ParamReader {
                                  "write a value, or \"\" for an empty text");
       return std::nullopt;
     }
+    if (!is_plain(node, where)) {
+      return std::nullopt;
+    }
     std::optional<Value> value = parse(type, found.text);
     if (!value) {
       reading_.diagnostics.error(found.mark,
@@ -339,12 +343,29 @@ class ParamReader {
         reading_.diagnostics.error(item.mark, "an item of " + where + " must be a single value");
         return std::nullopt;
       }
+      if (!is_plain(child, where)) {
+        return std::nullopt;
+      }
       items.push_back(item.text);
     }
     return Value::of_list(std::move(items));
   }
 
+  // Params are what expressions are made of, so there are none in them.
+  bool is_plain(NodeIndex node, const std::string& where) {
+    const size_t at = tree_[node].text.find("${{");
+    if (at == std::string::npos) {
+      return true;
+    }
+    reading_.diagnostics.error(
+        tree_.place(node, at),
+        "the default of " + where + " holds '${{', but no expression is evaluated there",
+        "write the value itself; texts of tasks can join params");
+    return false;
+  }
+
   void check_set() {
+    if (set_is_recorded_) return;
     for (const auto& [name, value] : set_) {
       if (std::find(reading_.param_names.begin(), reading_.param_names.end(), name) !=
           reading_.param_names.end()) {
@@ -359,13 +380,15 @@ class ParamReader {
   SpecReading& reading_;
   const YamlTree& tree_;
   const std::vector<std::pair<std::string, std::string>>& set_;
+  bool set_is_recorded_;
 };
 
 }  // namespace
 
 void read_params(SpecReading& reading, NodeIndex params,
-                 const std::vector<std::pair<std::string, std::string>>& set) {
-  ParamReader(reading, set).run(params);
+                 const std::vector<std::pair<std::string, std::string>>& set,
+                 bool set_is_recorded) {
+  ParamReader(reading, set, set_is_recorded).run(params);
 }
 
 void read_limits(SpecReading& reading, NodeIndex limits) {

@@ -177,7 +177,7 @@ void report_value(SpecReading& reading, NodeIndex node, const std::string& text,
 // Gives every task the keys of `defaults` that it lacks (io/spec_defaults.cpp).
 void apply_defaults(YamlTree& tree, Diagnostics& diagnostics);
 void read_params(SpecReading& reading, NodeIndex params,
-                 const std::vector<std::pair<std::string, std::string>>& set);
+                 const std::vector<std::pair<std::string, std::string>>& set, bool set_is_recorded);
 void read_limits(SpecReading& reading, NodeIndex limits);
 void read_foreach(SpecReading& reading, SpecTask& task, NodeIndex foreach);
 void read_inputs(SpecReading& reading, SpecTask& task, NodeIndex inputs);
@@ -192,6 +192,7 @@ void read_command(SpecReading& reading, SpecTask& task);  // run or sh, env
                                                      const std::string& where);
 void read_start_rules(SpecReading& reading, SpecTask& task);  // stdin, stdout, cwd, keep_env, as
 void check_path_words(SpecReading& reading, const SpecTask& task);    // in.x.paths, likewise
+void check_list_words(SpecReading& reading, const SpecTask& task);    // in.x of values, likewise
 void check_placed_names(SpecReading& reading, const SpecTask& task);  // as, when joins are known
 void check_output_names(SpecReading& reading, const SpecTask& task);
 void join_inputs(SpecReading& reading);

@@ -183,7 +183,7 @@ ParsedValue<Duration> parse_duration(std::string_view text) {
         hint};
   }
   if (*ns == 0) {
-    return ValueError{quote(text) + " is no time at all", "leave the key out for no limit"};
+    return ValueError{quote(text) + " is no time at all", "leave the key out for its default"};
   }
   return Duration{*ns};
 }

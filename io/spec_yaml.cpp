@@ -248,6 +248,10 @@ class YamlBuilder final : public YAML::EventHandler {
     node.mark = to_mark(mark);
     node.text = value;
     node.style = style_at(node.mark, tag);
+    if (value.find('\0') != std::string::npos) {
+      diagnostics_.error(node.mark, "this text holds a NUL character ('\\0')",
+                         "no program can be given one: take it out");
+    }
     add(std::move(node));
   }
 

@@ -72,6 +72,21 @@ fs::path disk_of_peer(const fs::path& peer_memory, const fs::path& own_disk) {
 
 std::string task_of(const AttemptSpec& spec) { return spec.label.substr(0, spec.label.find('[')); }
 
+// `path`: where the output must be.
+Status look_at_output(const fs::path& path, const AttemptOutput& output, struct stat& info) {
+  const bool is_directory = output.kind == OutputKind::kDir;
+  if (::lstat(path.c_str(), &info) != 0) {
+    if (errno != ENOENT) return system_error("look at", path, errno);
+    return Error{"output '" + output.name + "' was not written: no " +
+                 (is_directory ? "directory" : "file") + " '" + output.file_name +
+                 "' in the attempt's directory; " + what_a_folder_holds(path.parent_path())};
+  }
+  if (is_directory ? !S_ISDIR(info.st_mode) : !S_ISREG(info.st_mode)) {
+    return Error{"output '" + output.name + "': " + wrong_kind_of_output(path, output.kind)};
+  }
+  return Done{};
+}
+
 }  // namespace
 
 Expected<Store> Store::create(const StorePlace& place, int64_t memory_budget_bytes) {
@@ -165,20 +180,22 @@ fs::path Store::output_path(AttemptId attempt, const AttemptSpec& spec, size_t i
   return working_directory(attempt) / spec.outputs[i].file_name;
 }
 
+Status Store::look_at_outputs(AttemptId attempt, const AttemptSpec& spec) const {
+  for (size_t i = 0; i < spec.outputs.size(); ++i) {
+    struct stat info {};
+    const Status there = look_at_output(output_path(attempt, spec, i), spec.outputs[i], info);
+    if (!there) return there;
+  }
+  return Done{};
+}
+
 Expected<SealedOutput> Store::seal(AttemptId attempt, const AttemptSpec& spec, size_t i) {
   const AttemptOutput& output = spec.outputs[i];
   const fs::path path = output_path(attempt, spec, i);
   const bool is_directory = output.kind == OutputKind::kDir;
   struct stat info {};
-  if (::lstat(path.c_str(), &info) != 0) {
-    if (errno != ENOENT) return system_error("look at", path, errno);
-    return Error{"output '" + output.name + "' was not written: no " +
-                 (is_directory ? "directory" : "file") + " '" + output.file_name +
-                 "' in the attempt's directory; " + what_a_folder_holds(path.parent_path())};
-  }
-  if (is_directory ? !S_ISDIR(info.st_mode) : !S_ISREG(info.st_mode)) {
-    return Error{"output '" + output.name + "': " + wrong_kind_of_output(path, output.kind)};
-  }
+  const Status there = look_at_output(path, output, info);
+  if (!there) return there.error();
   const auto staged = attempts_.find(attempt);
   SLUICE_ASSERT(staged != attempts_.end(), attempt);
   Object object;

@@ -2,7 +2,7 @@
 // (made 0700, in node memory: /dev/shm, else $TMPDIR; the second tier is always below $TMPDIR or
 // /tmp, its name ends in `.disk`):
 //
-//   sluice.<uid>.<owner pid>.<owner start time>.<mpi_rank>/
+//   sluice.<uid>.<owner pid>.<owner start time>.<pid space>.<mpi_rank>/
 //     o/<object>          sealed object, mode 0444 (0555 if executable), or a directory of such
 //                         files, itself 0555; `<object>.part`: arriving
 //     a/<attempt>/w/      the attempt's current directory, empty but for in/ and `as:` links
@@ -13,8 +13,9 @@
 // Budget: the bytes of the first tier's objects are counted, and what running attempts will
 // write as far as earlier attempts of their task tell; above it, or when the tier has no space
 // left, new attempt directories and fetched objects go to the second tier. Owner of the folder: the
-// guard's pid and start time, so that anyone can tell that it is orphaned. Used by the worker's I/O
-// thread only (the size is read by the control thread through an atomic). Test:
+// guard's pid and start time, so that anyone can tell that it is orphaned who sees the same
+// processes: pid space is a hash (8 hex digits) of boot id and pid namespace. Used by the worker's
+// I/O thread only (the size is read by the control thread through an atomic). Test:
 // tests/io/store_test.cpp, tests/io/store_tree_test.cpp, tests/io/store_stage_test.cpp,
 // tests/io/store_place_test.cpp
 #pragma once
@@ -50,8 +51,8 @@ namespace sluice::io {
 [[nodiscard]] int64_t cgroup_memory_limit_bytes(const std::filesystem::path& root = "/");
 
 struct StorePlace {
-  std::filesystem::path memory;  // folder of the first tier, e.g. /dev/shm/sluice.0.123.456.1
-  std::filesystem::path disk;    // folder of the second tier
+  std::filesystem::path memory;  // the first tier, e.g. /dev/shm/sluice.0.123.456.89abcdef.1
+  std::filesystem::path disk;    // the second tier
 };
 // Names only, nothing is made: guard, launcher and rank compute the same place. SLUICE_NODE_MEMORY
 // and TMPDIR override. A /dev/shm that is missing, not writable or mounted noexec (outputs may be
@@ -59,7 +60,8 @@ struct StorePlace {
 [[nodiscard]] StorePlace store_place(int64_t owner_pid, uint64_t owner_start_time, int mpi_rank);
 // Removes a store (both tiers). Never an error that matters: returns what could not be removed.
 [[nodiscard]] std::vector<std::string> remove_store(const StorePlace& place);
-// This user's stores on this node whose owner process is gone: folders, of both tiers.
+// This user's stores of this boot and pid namespace whose owner process is gone: folders, of both
+// tiers. Others' are never named, though their base may be seen from here: their owners are not.
 [[nodiscard]] std::vector<std::filesystem::path> orphaned_stores();
 // Removes them, returns of how many owners.
 size_t remove_orphaned_stores();
@@ -112,6 +114,8 @@ class Store {
   // Where output i of the attempt must be found after it ended.
   [[nodiscard]] std::filesystem::path output_path(scheduler::AttemptId attempt,
                                                   const AttemptSpec& spec, size_t i) const;
+  // Whether all outputs are there and of their declared kinds: an error as of seal.
+  [[nodiscard]] Status look_at_outputs(scheduler::AttemptId attempt, const AttemptSpec& spec) const;
   // Moves the checked output to its object path, read-only. An error for a missing output (it says
   // what is there instead) and for one of another kind than declared. A directory is moved as a
   // whole; an error too for what cannot be kept of it (io/manifest.h).

@@ -14,6 +14,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "io/sources.h"
 #include "io/store.h"
 #include "io/tier.h"
 
@@ -25,6 +26,8 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "sluice.";
 constexpr std::string_view kDiskSuffix = ".disk";
+constexpr std::string_view kUnknownPidSpace = "00000000";
+constexpr size_t kPidSpaceDigits = 8;
 
 std::string environment(const char* name) {
   const char* text = std::getenv(name);
@@ -57,24 +60,6 @@ fs::path memory_base() {
   return usable(tmpfs) ? tmpfs : disk_base();
 }
 
-// sluice.<uid>.<owner pid>.<owner start time>.<mpi_rank>[.disk]
-struct StoreName {
-  int64_t owner_pid = 0;
-  uint64_t owner_start_time = 0;
-};
-std::optional<StoreName> own_store(std::string_view name) {
-  if (name.ends_with(kDiskSuffix)) name.remove_suffix(kDiskSuffix.size());
-  if (!name.starts_with(kPrefix)) return {};
-  std::istringstream fields{std::string(name.substr(kPrefix.size()))};
-  std::vector<std::string> parts;
-  for (std::string part; std::getline(fields, part, '.');) parts.push_back(part);
-  if (parts.size() != 4 || number<uint64_t>(parts[0]) != uint64_t{::geteuid()}) return {};
-  const auto pid = number<int64_t>(parts[1]);
-  const auto start = number<uint64_t>(parts[2]);
-  if (!pid || !start || !number<int>(parts[3])) return {};
-  return StoreName{*pid, *start};
-}
-
 // A name is no proof: only a folder that is ours, and no link, is removed.
 bool is_own_folder(const fs::path& path) {
   struct stat info {};
@@ -86,6 +71,36 @@ std::string read_text(const fs::path& file) {
   std::ostringstream text;
   text << in.rdbuf();
   return text.str();
+}
+
+// Where a pid means what it means here: this boot of this host, and this namespace of pids. Its
+// hash is part of a store's name, because a base may be seen from elsewhere, $TMPDIR by other hosts
+// and /dev/shm by other containers, where the owner's pid is nobody's or someone else's.
+std::string own_pid_space() {
+  const std::string boot_id = read_text("/proc/sys/kernel/random/boot_id");
+  std::error_code code;
+  const fs::path pids = fs::read_symlink("/proc/self/ns/pid", code);
+  if (boot_id.empty() || code) return std::string(kUnknownPidSpace);
+  return to_hex(hash_text(boot_id + pids.string())).substr(0, kPidSpaceDigits);
+}
+
+// sluice.<uid>.<owner pid>.<owner start time>.<pid space>.<mpi_rank>[.disk]
+struct StoreName {
+  int64_t owner_pid = 0;
+  uint64_t owner_start_time = 0;
+};
+// Nothing for a name that is another user's, or whose owner cannot be judged from here.
+std::optional<StoreName> own_store(std::string_view name, std::string_view pid_space) {
+  if (name.ends_with(kDiskSuffix)) name.remove_suffix(kDiskSuffix.size());
+  if (!name.starts_with(kPrefix)) return {};
+  std::istringstream fields{std::string(name.substr(kPrefix.size()))};
+  std::vector<std::string> parts;
+  for (std::string part; std::getline(fields, part, '.');) parts.push_back(part);
+  if (parts.size() != 5 || number<uint64_t>(parts[0]) != uint64_t{::geteuid()}) return {};
+  const auto pid = number<int64_t>(parts[1]);
+  const auto start = number<uint64_t>(parts[2]);
+  if (!pid || !start || parts[3] != pid_space || !number<int>(parts[4])) return {};
+  return StoreName{*pid, *start};
 }
 
 int64_t free_memory_bytes(const fs::path& root) {
@@ -153,7 +168,7 @@ int64_t node_memory_budget_bytes(const fs::path& tmpfs, const fs::path& root) {
 StorePlace store_place(int64_t owner_pid, uint64_t owner_start_time, int mpi_rank) {
   const std::string name = std::string(kPrefix) + std::to_string(::geteuid()) + "." +
                            std::to_string(owner_pid) + "." + std::to_string(owner_start_time) +
-                           "." + std::to_string(mpi_rank);
+                           "." + own_pid_space() + "." + std::to_string(mpi_rank);
   return {memory_base() / name, disk_base() / (name + std::string(kDiskSuffix))};
 }
 
@@ -167,13 +182,15 @@ std::vector<std::string> remove_store(const StorePlace& place) {
 }
 
 std::vector<fs::path> orphaned_stores() {
+  const std::string pid_space = own_pid_space();
+  if (pid_space == kUnknownPidSpace) return {};
   std::set<fs::path> found;
   for (const fs::path& base :
        {memory_base(), disk_base(), fs::path("/dev/shm"), fs::path("/tmp")}) {
     std::error_code code;
     fs::directory_iterator entry(base, code);
     for (; !code && entry != fs::directory_iterator(); entry.increment(code)) {
-      const auto store = own_store(entry->path().filename().string());
+      const auto store = own_store(entry->path().filename().string(), pid_space);
       if (!store || !is_own_folder(entry->path())) continue;
       if (process_start_time(store->owner_pid) == store->owner_start_time) continue;
       found.insert(entry->path());

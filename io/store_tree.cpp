@@ -28,10 +28,12 @@ Status rename_over(const fs::path& from, const fs::path& to) {
 
 }  // namespace
 
-// Moved first: a directory that is read-only cannot be moved by its owner.
+// Moved before it is read-only: then its owner could not move it any more.
 Status Store::seal_directory(const fs::path& from, ObjectId object, Object& entry) {
   const Expected<Manifest> manifest = scan_tree(from);
   if (!manifest) return manifest.error();
+  const Status opened = open_tree(from, *manifest);
+  if (!opened) return opened;
   const fs::path sealed = path_of(object, entry.on_disk);
   const Status moved = rename_over(from, sealed);
   if (!moved) return moved;

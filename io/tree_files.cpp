@@ -105,6 +105,19 @@ Status or_remove(const Status& status, const fs::path& what) {
 
 }  // namespace
 
+Status open_tree(const fs::path& root, const Manifest& manifest) {
+  constexpr mode_t kOwners = 0700;
+  const auto open = [](const fs::path& path) -> Status {
+    if (::chmod(path.c_str(), kOwners) == 0) return Done{};
+    return system_error("make writable", path, errno);
+  };
+  Status done = open(root);
+  for (const TreeEntry& entry : manifest.entries) {
+    if (done && entry.kind == Kind::kDirectory) done = open(root / entry.path);
+  }
+  return done;
+}
+
 Status seal_tree(const fs::path& root, const Manifest& manifest) {
   for (const TreeEntry& entry : manifest.entries) {
     if (entry.kind != Kind::kFile) continue;

@@ -14,6 +14,10 @@
 
 namespace sluice::io {
 
+// Makes `root` and its directories the owner's to change, so that it can be moved and sealed: a
+// copy of a sealed tree is read-only when a task leaves it.
+Status open_tree(const std::filesystem::path& root, const Manifest& manifest);
+
 // Files 0444, or 0555 if executable, directories 0555, `root` included. A file that has another
 // name could still be changed through it, so that one is replaced by a copy.
 Status seal_tree(const std::filesystem::path& root, const Manifest& manifest);

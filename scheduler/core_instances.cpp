@@ -79,7 +79,9 @@ void Core::State::set_state(InstanceId instance, InstanceState state) {
   }
   if (record.delayed && state != InstanceState::kBlocked) {
     record.delayed = false;
-    std::erase_if(delayed, [instance](const auto& one) { return one.second == instance; });
+    const auto until = delayed_until.find(instance);
+    delayed.erase({until->second, instance});
+    delayed_until.erase(until);
   }
   record.state = state;
 }
@@ -252,6 +254,9 @@ void Core::State::back_to_done(InstanceId instance) {
   release(instance);
   set_state(instance, InstanceState::kDone);
   review_closed(instance);
+  if (at(instance).avoiding) {
+    stop_avoiding(instance);  // no second opinion will come
+  }
 }
 
 // Its attempt is over without success or blame enough to fail it.

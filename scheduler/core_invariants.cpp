@@ -139,7 +139,9 @@ void Core::State::check_queues() const {
     SLUICE_ASSERT(!record.delayed || record.state == InstanceState::kBlocked, record.state);
   }
   SLUICE_ASSERT(delays == delayed.size(), delays, delayed.size());
+  SLUICE_ASSERT(delays == delayed_until.size(), delays, delayed_until.size());
   for (const auto& [time, instance] : delayed) {
+    SLUICE_ASSERT(delayed_until.at(instance) == time, instance, time);
     SLUICE_ASSERT(at(instance).delayed, instance);
   }
   size_t entries = 0;

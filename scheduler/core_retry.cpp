@@ -115,6 +115,7 @@ void Core::State::escalate(const decision::AttemptEnded& over) {
   if (over.delay > Duration{}) {
     record.delayed = true;
     delayed.emplace(now + over.delay, over.instance);
+    delayed_until[over.instance] = now + over.delay;
   }
 }
 
@@ -122,6 +123,7 @@ void Core::State::end_delays() {
   while (!delayed.empty() && delayed.begin()->first <= now) {
     const InstanceId instance = delayed.begin()->second;
     delayed.erase(delayed.begin());
+    delayed_until.erase(instance);
     at(instance).delayed = false;
     settle(instance);
   }

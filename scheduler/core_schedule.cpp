@@ -14,6 +14,7 @@ void Core::State::schedule() {
     return std::pair(choose_for_slot(request, instance), false);
   });
   if (options.dispatch_ahead) {
+    ahead_held = false;
     dispatch_ready([this](RequestId request, InstanceId instance) {
       return std::pair(choose_for_ahead(request, instance), true);
     });
@@ -116,10 +117,22 @@ WorkerId Core::State::choose_for_slot(RequestId id, InstanceId instance) {
   });
 }
 
+bool Core::State::some_worker_may_get(InstanceId instance, RequestId id) const {
+  for (size_t w = 0; w < workers.size(); ++w) {
+    if (workers[w].total.covers(request_of(id).resources) && may_get(WorkerId(w), instance, id)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 // Ahead goes only where every core is given out, and never more than could run there at once.
 WorkerId Core::State::choose_for_ahead(RequestId id, InstanceId instance) {
   const Request& request = request_of(id);
-  if (!request.limits.empty()) {
+  if (ahead_held || !request.limits.empty()) {
+    // What its limit would let start now waits for a slot only: later work must not fill the slots
+    // from behind before its turn comes.
+    ahead_held = ahead_held || (limits_fit(request) && some_worker_may_get(instance, id));
     return {};
   }
   std::vector<WorkerId> candidates;

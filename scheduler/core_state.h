@@ -138,6 +138,8 @@ struct Core::State {
   std::map<InstanceId, Escalation> escalations;
   std::map<InstanceId, WorkerId> avoided;
   std::set<std::pair<Instant, InstanceId>> delayed;  // blocked until then
+  std::map<InstanceId, Instant> delayed_until;       // the same
+  bool ahead_held = false;  // of one turn of schedule(): nothing later is sent ahead any more
   std::vector<InstanceId> start_order;
   std::vector<std::unique_ptr<Prior>> priors;  // per instance; emptied when its key is known
   std::vector<TaskRecord> tasks;
@@ -312,6 +314,7 @@ struct Core::State {
   [[nodiscard]] bool limits_fit(const Request& request) const;
   WorkerId choose_for_slot(RequestId request, InstanceId instance);
   WorkerId choose_for_ahead(RequestId request, InstanceId instance);
+  [[nodiscard]] bool some_worker_may_get(InstanceId instance, RequestId request) const;
   template <class Better>
   WorkerId choose_best(const std::vector<WorkerId>& candidates, InstanceId instance,
                        const Better& better);

@@ -51,6 +51,7 @@ void Gates::bar(InstanceId predecessor) {
     if (++gates_[id.index()].barred > 1) {
       continue;
     }
+    gates_[id.index()].first_barred = predecessor;
     for (const InstanceId successor : graph_.gate_successors(id)) {
       changes_.push_back({Change::Kind::kHopeless, successor, predecessor, {}});
     }
@@ -59,13 +60,8 @@ void Gates::bar(InstanceId predecessor) {
 
 InstanceId Gates::barrier(InstanceId successor) const {
   for (const GateId id : graph_.gates_before(successor)) {
-    if (gates_[id.index()].barred == 0) {
-      continue;
-    }
-    for (const InstanceId predecessor : graph_.gate_predecessors(id)) {
-      if (marks_[predecessor.index()] == Mark::kBarred) {
-        return predecessor;
-      }
+    if (gates_[id.index()].barred > 0) {
+      return gates_[id.index()].first_barred;
     }
   }
   return {};

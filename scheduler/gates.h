@@ -39,6 +39,7 @@ class Gates {
   struct GateRecord {
     uint32_t ahead = 0;  // predecessors that have not passed
     uint32_t barred = 0;
+    InstanceId first_barred;
   };
 
   const Graph& graph_;

@@ -204,9 +204,11 @@ void Objects::set_absent(ObjectId object, bool absent) {
 
 void Objects::count_hopeless(ObjectId object, uint32_t GroupRecord::*counter, bool more) {
   for (const GroupId id : graph_.object_groups(object)) {
-    uint32_t& count = groups_[id.index()].*counter;
+    GroupRecord& group = groups_[id.index()];
+    uint32_t& count = group.*counter;
     if (!more) {
       --count;
+      group.hopeless_producer = {};
     } else if (++count == 1) {
       tell_consumers(id, Change::Kind::kHopeless, graph_.producer(object));
     }
@@ -238,13 +240,18 @@ GroupId Objects::hopeless_group(InstanceId instance, bool unknown_only) const {
   return {};
 }
 
-InstanceId Objects::hopeless_producer(GroupId group) const {
-  for (const ObjectId object : graph_.group_objects(group)) {
+InstanceId Objects::hopeless_producer(GroupId id) const {
+  const GroupRecord& group = groups_[id.index()];
+  if (group.hopeless == 0 || group.hopeless_producer.valid()) {
+    return group.hopeless_producer;
+  }
+  for (const ObjectId object : graph_.group_objects(id)) {
     if (record(object).hopeless) {
-      return graph_.producer(object);
+      group.hopeless_producer = graph_.producer(object);
+      break;
     }
   }
-  return {};
+  return group.hopeless_producer;
 }
 
 void Objects::demand_inputs(InstanceId instance) {

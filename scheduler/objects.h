@@ -97,7 +97,7 @@ class Objects {
   // A group of inputs of which one will never come; none if there is none. With `unknown_only`,
   // only because of objects whose content is not known either.
   [[nodiscard]] GroupId hopeless_group(InstanceId instance, bool unknown_only) const;
-  [[nodiscard]] InstanceId hopeless_producer(GroupId group) const;
+  [[nodiscard]] InstanceId hopeless_producer(GroupId id) const;
   // The instance's key: its static key, then per input the number of its objects and their contents
   // in order.
   [[nodiscard]] Hash128 key(InstanceId instance) const;
@@ -130,7 +130,8 @@ class Objects {
     uint32_t unknowable = 0;
     uint32_t open = 0;
     uint32_t demand = 0;
-    Hash128 content;  // fold over its objects, once all are known
+    Hash128 content;                       // fold over its objects, once all are known
+    mutable InstanceId hopeless_producer;  // one of them while it is known; else looked for
   };
 
   ObjectRecord& record(ObjectId object) { return objects_[object.index()]; }

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "io/journal.h"
@@ -24,6 +25,7 @@ int main(int argc, char** argv) {
   std::FILE* out = std::fopen((folder / "journal.1.jsonl").c_str(), "wb");
   if (out == nullptr) return 1;
   uint64_t bytes = 0;
+  uint64_t bytes_then = 0;
   const auto write = [&](const io::Record& record) {
     const std::string line = io::encode_record(record);
     bytes += std::fwrite(line.data(), 1, line.size(), out);
@@ -40,6 +42,7 @@ int main(int argc, char** argv) {
   for (uint32_t i = 0; i < count; ++i) {
     const std::string item = "grid=" + std::to_string(i % 1000) + ",seed=" + std::to_string(i);
     io::record::DoneRecord done;
+    if (i + 10 == count) bytes_then = bytes;
     done.task = "simulate";
     done.item = item;
     done.attempt = scheduler::AttemptId::make(1, i + 1);
@@ -62,6 +65,12 @@ int main(int argc, char** argv) {
     if (i % 1000 == 999) write(io::record::Sync{});
   }
   std::fclose(out);
+  // What rank 0 writes beside it, as of ten records ago.
+  std::ofstream(folder / "status.json")
+      << R"({"version": 1, "run_uuid": ")" << run.run_uuid << R"(", "epoch": 1, "journal_bytes": )"
+      << bytes_then << R"(, "tasks": [{"task": "simulate", "instances": )" << count
+      << R"(, "running": 10, "done": )" << count - 10
+      << R"(, "failed": 0, "skipped": 0}], "running": []})";
   std::printf("%u instances, %.1f MiB\n", count, static_cast<double>(bytes) / (1 << 20));
   return 0;
 }

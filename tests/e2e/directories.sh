@@ -96,3 +96,29 @@ bad "a pipe" "'parts/p' is a named pipe" 'mkdir parts; mkfifo parts/p' dir
 bad "a file instead" "declare the output as {file: parts}" 'echo >parts' dir
 bad "a directory instead" "declare the output as {dir: parts}" 'mkdir parts' file
 bad "nothing" "no directory 'parts'" 'mkdir part' dir
+
+# ---------------------------------------------------------------- as an ordinary user
+
+# Root may change what is read-only, so only somebody else sees whether a copy of an input, which is
+# read-only, can become an output.
+if [[ $(id -u) == 0 ]] && command -v setpriv >/dev/null; then
+  mkdir -p user && cp "$sluice" "$build/sluice-h5" user && cd user || exit
+  cat >copy.yaml <<'YAML'
+sluice: 1
+tasks:
+  make:
+    sh: mkdir -p "$OUT_d/sub" && echo 1 >"$OUT_d/sub/x" && echo 2 >"$OUT_d/y"
+    outputs: {d: {dir: d}}
+  copy:
+    sh: cp -r "$IN_d" "$OUT_e"; test ! -w "$OUT_e"
+    inputs: {d: make.d}
+    outputs: {e: {dir: e}}
+YAML
+  chmod 711 "$scratch" && chown -R 65534:65534 .
+  check "somebody else: a copy of a read-only directory is an output" \
+    setpriv --reuid=65534 --regid=65534 --clear-groups env TMPDIR="$PWD" HOME="$PWD" ./sluice run copy.yaml
+  check_equal "somebody else: with all of it" "$(cat copy.run/results/copy/e/sub/x copy.run/results/copy/e/y | xargs)" "1 2"
+  cd ..
+else
+  skip "somebody else: a copy of a read-only directory is an output" "needs root and setpriv"
+fi

@@ -37,7 +37,7 @@ check_equal "failures: the same last lines are shown once" \
 check_says "failures: with the node and how many more" \
   "first\[n=17\] and 1 more with the same last lines on $(hostname)"
 check_says "failures: and the command that shows more" "more: sluice logs $PWD/many.run 'first\[n=99\]'"
-check_says "failures: why is named" "why one failed or was skipped: sluice why many.yaml"
+check_says "failures: why is named" "why one failed or was skipped: sluice why .*many.run"
 logs=$(sed -n 's/.*all that failed wrote: sluice //p' end)
 check "failures: the command for all of them works" bash -c "'$sluice' $logs"
 check_says "failures: and shows what they said" '^sample is empty$'

@@ -31,6 +31,8 @@ check "only: one item and what it comes after" "$sluice" run p.yaml --only 'make
 check_equal "only: nothing else ran" "$(ran)" "make 2 prepare "
 check "until: a task and what it needs" "$sluice" run p.yaml --until make
 check_equal "until: ran what was missing" "$(ran)" "make 1 make 3 "
+check "until: status" "$sluice" status p.run
+check_says "until: what was left out does not wait" "total +1 instance: 0 done, 1 left out"
 check "all: the rest" "$sluice" run p.yaml
 check_equal "all: ran the rest, from saved files" "$(ran)" "total "
 check_equal "all: the result is right" "$(tr '\n' ' ' <p.run/results/total/sum.txt)" "1 2 3 "

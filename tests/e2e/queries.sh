@@ -58,6 +58,15 @@ check_equal "logs --failed: the text is there once" "$(grep -c 'no luck' "$scrat
 check_equal "logs: one stream alone is its bytes and nothing else (UC-032)" \
   "$("$sluice" logs p.run 'make[n=4]' 2>/dev/null)" "out of 4"
 check_status "logs: an unknown task is a usage error" 2 "$sluice" logs p.run nothing
+check_status "logs: of no run is a usage error" 2 "$sluice" logs nosuch.run --failed
+check_says "logs: of no run: says so" "no run in $scratch/nosuch.run: no journal is there"
+check_status "logs --follow: of no run too" 2 "$sluice" logs nosuch.run --follow
+mkdir -p odd.run/journal.1.jsonl
+check_status "logs: a journal that cannot be read is an error" 3 "$sluice" logs odd.run --failed
+check_says "logs: and is named" "error: .*odd.run/journal.1.jsonl"
+check_status "logs --follow: not with --attempt" 2 "$sluice" logs p.run --follow --attempt 1
+check_says "logs --follow: says what to leave out" "'--follow' and '--attempt' .*leave one of them out"
+check_status "logs --follow: not with --paths" 2 "$sluice" logs p.run --follow --paths
 check "logs --paths: names the bytes" eval '"$sluice" logs p.run "use[n=1]" --paths | grep -q "failed/1\."'
 
 # -- shell ----------------------------------------------------------------------------------------
@@ -74,6 +83,14 @@ touch mended
 check "run: mended" "$sluice" run p.yaml
 check_equal "logs: of an attempt that failed before" \
   "$("$sluice" logs p.run 'use[n=1]' --attempt 1 2>/dev/null)" "no luck"
+sed -i '/"use"/{/"n=2"/d}' p.run/logs/1.*.index # as if lost with its worker
+check "logs --attempt 1: one that left no log is found" "$sluice" logs p.run 'use[n=2]' --attempt 1
+check_says "logs --attempt 1: with what the journal says" "use\[n=2\], attempt 1\..*exit 3.* \(left no log\)"
+check_equal "logs --attempt 2: one without a log counts" \
+  "$("$sluice" logs p.run 'use[n=2]' --attempt 2 --paths | awk -F'\t' '$5 == "stderr" {print substr($3, 1, 2)}')" "2."
+check_equal "logs --attempt -1: the last one" \
+  "$("$sluice" logs p.run 'use[n=2]' --attempt -1 --paths | awk -F'\t' '$5 == "stderr" {print substr($3, 1, 2)}')" "2."
+check_status "logs --attempt 3: there is none" 2 "$sluice" logs p.run 'use[n=2]' --attempt 3
 check "report: as text" "$sluice" report p.run
 check_says "report: all submissions with their outcome" "submission 1: failed"
 check_says "report: all submissions with their outcome" "submission 2: done"
@@ -128,6 +145,37 @@ check_equal "logs: raw bytes come out as they were" \
 check "logs: says how much of a flood was dropped" eval '"$sluice" logs bytes.run flood 2>&1 >/dev/null | grep -q "dropped from the middle"'
 check_equal "logs --tail" "$("$sluice" logs bytes.run flood --tail 2 2>/dev/null)" $'error\nerror'
 
+# -- followed -------------------------------------------------------------------------------------
+cat >live.yaml <<YAML
+sluice: 1
+name: live
+tasks:
+  good:
+    sh: |
+      echo "all is well"
+      until [[ -e $scratch/begin ]]; do read -t 0.05 <> <(:) || true; done
+  bad:
+    after: [good]
+    sh: |
+      printf 'half \033[1m'
+      until [[ -e $scratch/fail ]]; do read -t 0.05 <> <(:) || true; done
+      echo "line"
+      exit 3
+YAML
+"$sluice" run live.yaml 2>live.err &
+run=$!
+wait_until 60 eval '"$sluice" status live.run --json | json "d[\"counts\"][\"running\"]" | grep -q 1'
+"$sluice" logs live.run --follow --failed >failed.out 2>failed.err &
+follow=$!
+check "logs --follow: at a terminal" \
+  "$build/tests/pty" --limit 60 --on "all is well" "file=$scratch/begin" --on half "file=$scratch/fail" \
+  -- "$sluice" logs live.run --follow
+check_says "logs --follow: at a terminal, control characters are replaced, lines stay whole" 'half \?\[1mline'
+wait "$follow"
+check_status "run: one of two fails" 1 wait "$run"
+check_equal "logs --follow --failed: raw bytes of what failed" \
+  "$(grep -v '^==' failed.out)" $'half \e[1mline'
+
 # -- killed (UC-103) ------------------------------------------------------------------------------
 cat >slow.yaml <<YAML
 sluice: 1
@@ -151,6 +199,8 @@ wait_until 60 eval '"$sluice" status slow.run --json | json "d[\"counts\"][\"run
 check "status: while it runs" "$sluice" status slow.run
 check_says "status: says running" "state: +running"
 check_says "status: names what runs and where" "running: +hang on "
+"$sluice" logs slow.run hang --follow --failed >follow_failed.out 2>&1 &
+follow_failed=$!
 "$sluice" logs slow.run hang --follow >follow.out 2>follow.err &
 follow=$!
 check "logs --follow: prints what a running attempt has written" wait_until 30 grep -q "waiting here" follow.out
@@ -159,7 +209,8 @@ kill -9 "$run"
 wait "$run" 2>/dev/null
 wait_until 30 eval '! "$sluice" status slow.run | grep -q "state: *running"'
 check "logs --follow: ends with the run" wait_until 30 eval '! kill -0 $follow 2>/dev/null'
-wait "$follow" 2>/dev/null
+wait "$follow" "$follow_failed" 2>/dev/null
+check_equal "logs --follow --failed: nothing of one that runs" "$(grep -c "waiting here" follow_failed.out)" 0
 check "status: after kill -9" "$sluice" status slow.run
 check_says "status: not running, with what is left" "not running: .*1 unfinished"
 check_says "status: last alive, when and where" "last alive: 20.* on host .*, process [0-9]+"

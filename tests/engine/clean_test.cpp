@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "io/lease.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace sluice;
@@ -98,4 +99,56 @@ TEST_CASE("clean: results of instances that are gone are moved on request, other
   folder.file("results/a/2.x");
   CHECK(folder.found().empty());
   CHECK(folder.found({false, true}) == Paths{"results/a/1.x"});
+}
+
+TEST_CASE("clean: the lease beats before a removal when a second has passed") {
+  Folder folder;
+  std::vector<Leftover> leftovers;
+  for (const char* path : {"failed/1", "failed/2", "failed/3", "failed/4", "failed/5"}) {
+    folder.file(path);
+    leftovers.push_back({Leftover::Kind::kFailed, folder.folder / path, 1});
+  }
+  auto lease = io::Lease::take(folder.folder.path(), scheduler::Duration{});
+  REQUIRE(lease.ok());
+  std::vector<uint64_t> beats;  // as anyone sees them when a removal is about to begin
+  scheduler::Instant time;
+  const auto removal = engine::remove_leftovers(leftovers, folder.directory, 1, *lease, [&] {
+    const auto view = io::view_lease(folder.folder.path());
+    REQUIRE(view.ok());
+    beats.push_back(view->owner.counter);
+    time = time + scheduler::milliseconds(400);
+    return time;
+  });
+  // At 400, 800, 1200 (beats), 1600, 2000 ms; seen before each.
+  CHECK(beats == std::vector<uint64_t>{0, 0, 0, 1, 1});
+  CHECK(removal.removed.size() == 5);
+  CHECK(removal.errors.empty());
+  CHECK_FALSE(removal.stopped);
+  CHECK(std::filesystem::is_empty(folder.directory.failed()));
+}
+
+TEST_CASE("clean: removes nothing more once another run has taken over") {
+  Folder folder;
+  std::vector<Leftover> leftovers;
+  for (const char* path : {"failed/1", "failed/2", "failed/3"}) {
+    folder.file(path);
+    leftovers.push_back({Leftover::Kind::kFailed, folder.folder / path, 1});
+  }
+  auto lease = io::Lease::take(folder.folder.path(), scheduler::Duration{});
+  REQUIRE(lease.ok());
+  scheduler::Instant time;
+  const auto removal = engine::remove_leftovers(leftovers, folder.directory, 1, *lease, [&] {
+    // The first removal took so long that the lease looked stale.
+    if (time.ns > 0) folder.file("lease." + std::to_string(lease->epoch() + 1));
+    time = time + scheduler::seconds(300);
+    return time;
+  });
+  CHECK(removal.stopped);
+  REQUIRE(removal.removed.size() == 1);
+  CHECK(removal.removed[0].path == leftovers[0].path);
+  REQUIRE(removal.errors.size() == 1);
+  CHECK(removal.errors[0].find("failed/2': the run's lease cannot be kept") != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(leftovers[0].path));
+  CHECK(std::filesystem::exists(leftovers[1].path));
+  CHECK(std::filesystem::exists(leftovers[2].path));
 }

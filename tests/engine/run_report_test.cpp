@@ -120,3 +120,65 @@ tasks:
   CHECK(report.submissions[0].critical_path == seconds(5));
   CHECK(report.submissions[1].critical_path == seconds(7));
 }
+
+// a[1] 5 s ─┐
+// a[2] 3 s ─┴┄ after ┄ b 4 s ── c 2 s
+TEST_CASE("report: the critical path goes through order without data as well") {
+  test::SpecFolder folder;
+  const auto pipeline = folder.read(R"(sluice: 1
+tasks:
+  c:
+    sh: echo >"$OUT_z"
+    inputs: {one: b.y}
+    outputs: {z: {file: z}}
+  b:
+    after: [a]
+    sh: echo >"$OUT_y"
+    outputs: {y: {file: y}}
+  a:
+    foreach: {n: [1, 2]}
+    sh: echo
+)");
+  REQUIRE_MESSAGE(pipeline.has_value(), folder.printed);
+  const io::RunLedger ledger = ledger_of(
+      {{run(1, {}), done("a", "n=1", 5), done("a", "n=2", 3), done("b", "", 4), done("c", "", 2)}});
+  const RunReport report = engine::make_report(ledger, &*pipeline);
+  REQUIRE(report.submissions.size() == 1);
+  CHECK(report.submissions[0].critical_path == seconds(11));
+}
+
+// a[0] … a[4999] ─┬─ b[0] … b[4999]
+//                 └┄ after ┄ c[0] … c[4999]
+//
+// |A| × |B| steps for each of 1000 submissions take far longer than the limit, |A| + |B| far less,
+// whatever the build. Steps cannot be counted from outside, so this one case looks at the clock.
+TEST_CASE("report: a gather that many consumers join is looked through once" *
+          doctest::timeout(10)) {
+  test::SpecFolder folder;
+  const auto pipeline = folder.read(R"(sluice: 1
+tasks:
+  a:
+    foreach: {n: {range: [0, 5000]}}
+    sh: echo >"$OUT_x"
+    outputs: {x: {file: x}}
+  b:
+    foreach: {m: {range: [0, 5000]}}
+    sh: echo
+    inputs: {all: a.x}
+  c:
+    foreach: {k: {range: [0, 5000]}}
+    after: [a]
+    sh: echo
+)");
+  REQUIRE_MESSAGE(pipeline.has_value(), folder.printed);
+  constexpr uint32_t kSubmissions = 1000;
+  std::vector<std::vector<io::Record>> segments;
+  for (uint32_t epoch = 1; epoch <= kSubmissions; ++epoch) segments.push_back({run(epoch, {})});
+  segments.back().push_back(done("a", "n=7", 5, kSubmissions));
+  segments.back().push_back(done("b", "m=7", 3, kSubmissions));
+  segments.back().push_back(done("c", "k=7", 4, kSubmissions));
+  const RunReport report = engine::make_report(ledger_of(segments), &*pipeline);
+  REQUIRE(report.submissions.size() == kSubmissions);
+  CHECK(report.submissions.front().critical_path == seconds(0));
+  CHECK(report.submissions.back().critical_path == seconds(9));
+}

@@ -170,14 +170,14 @@ TEST_CASE("status: as TSV each instance has a line of as many cells as the first
   folder.journal(1, lines({run(1), io::record::Worker{0, "joined", "node\t1", {4, 1}}, done("1"),
                            failed("2", ""), io::record::Skipped{"b", "", "a[2]"}}));
   std::ostringstream out;
-  engine::print_status_tsv(folder.read(), out);
+  engine::print_status_tsv(folder.read(), nullptr, out);
   std::istringstream in(out.str());
   std::vector<std::string> rows;
   for (std::string line; std::getline(in, line);) rows.push_back(line);
   REQUIRE(rows.size() == 4);
-  for (const std::string& row : rows) CHECK(std::count(row.begin(), row.end(), '\t') == 8);
+  for (const std::string& row : rows) CHECK(std::count(row.begin(), row.end(), '\t') == 9);
   CHECK(rows[1].starts_with("a\t1\tdone\t-\t0\tnode 1\t"));
-  CHECK(rows[1].ends_with("\t2.000"));
+  CHECK(rows[1].ends_with("\t2.000\t-"));
   CHECK(rows[2].starts_with("a\t2\tfailed\tsignal\t139\t"));
-  CHECK(rows[3] == "b\t-\tskipped\ta[2]\t-\t-\t-\t-\t-");
+  CHECK(rows[3] == "b\t-\tskipped\ta[2]\t-\t-\t-\t-\t-\t-");
 }

@@ -148,7 +148,7 @@ TEST_CASE(
   CHECK(puller.fetch.next_deadline() == Instant{WorkerFetch::kStalledAfter.ns});
   puller.fetch.tick(Instant{WorkerFetch::kStalledAfter.ns});
   REQUIRE(puller.outcome);
-  CHECK(*puller.outcome == "its source sent nothing for 10 s");
+  CHECK(*puller.outcome == "its source sent nothing for 120 s");
 }
 
 TEST_CASE("worker fetch: a directory arrives with all that is in it, small files packed") {

@@ -65,6 +65,7 @@ std::vector<Record> all_records() {
       record::Skipped{"mean", "", "simulate[grid=64]"},
       record::Removed{"simulate", "grid=64", "field"},
       record::Gone{"simulate", "grid=32"},
+      record::Restored{"simulate", "grid=64"},
       record::Sync{},
       record::End{"failed", 1, 1'700'000'000'999},
   };

@@ -313,6 +313,10 @@ TEST_CASE("lease: status sees who owns it, and how long ago it beat") {
   CHECK(view->owner.pid == 10);
   FakeHost elsewhere("n2", 11);
   CHECK(view_lease(files, elsewhere, kRun)->alive == LeaseView::Alive::kUnknown);
+  // UC-103: killed with its node; nobody there to ask.
+  elsewhere.now_ = scheduler::Instant{} + seconds(121);
+  CHECK(view_lease(files, elsewhere, kRun)->alive == LeaseView::Alive::kSilent);
+  CHECK_FALSE(view_lease(files, elsewhere, kRun)->may_run());
   REQUIRE(lease->release().ok());
   CHECK(view_lease(files, elsewhere, kRun)->alive == LeaseView::Alive::kNo);
 }

@@ -126,6 +126,56 @@ TEST_CASE("log pack: workers and epochs have files of their own") {
   CHECK(all == "10 11 20 21 ");
 }
 
+TEST_CASE("log pack: a reader gives each entry once, as the files grow") {
+  const TemporaryFolder folder;
+  io::LogIndexReader reader(folder / "logs");
+  const auto new_tasks = [&reader] {
+    const auto entries = reader.read_new();
+    REQUIRE(entries);
+    std::string tasks;
+    for (const io::LogEntry& e : *entries) tasks += e.task + " ";
+    return tasks;
+  };
+  CHECK(new_tasks().empty());  // no folder yet
+  auto writer = std::move(io::LogPackWriter::create(folder / "logs", 1, 0).value());
+  REQUIRE(writer.append(entry(2, "b"), text("two"), text("")));
+  REQUIRE(writer.append(entry(1, "a"), text("one"), text("")));
+  CHECK(new_tasks() == "a b ");
+  CHECK(new_tasks().empty());
+  REQUIRE(writer.append(entry(3, "c"), text("three"), text("")));
+  auto other = std::move(io::LogPackWriter::create(folder / "logs", 1, 1).value());
+  REQUIRE(other.append(entry(4, "d"), text(""), text("four")));
+  CHECK(new_tasks() == "c d ");
+  CHECK(new_tasks().empty());
+}
+
+TEST_CASE("log pack: a reader leaves a torn last line for when it is whole") {
+  const TemporaryFolder folder;
+  auto writer = std::move(io::LogPackWriter::create(folder / "logs", 1, 0).value());
+  REQUIRE(writer.append(entry(1, "first"), text("1"), text("")));
+  const fs::path index = folder / "logs/1.0.index";
+  const std::string first = read_text(index);
+  REQUIRE(writer.append(entry(2, "second"), text("22"), text("err")));
+  const std::string both = read_text(index);
+
+  io::LogIndexReader reader(folder / "logs");
+  write_text(index, both.substr(0, both.size() - 1));
+  CHECK(reader.read_new()->size() == 1);
+  CHECK(reader.read_new()->empty());
+  SUBCASE("it is completed") { write_text(index, both); }
+  SUBCASE("its writer takes it back, and writes it again") {
+    write_text(index, first);
+    CHECK(reader.read_new()->empty());
+    write_text(index, both);
+  }
+  const auto entries = reader.read_new();
+  REQUIRE(entries);
+  REQUIRE(entries->size() == 1);
+  CHECK((*entries)[0].task == "second");
+  CHECK(*io::read_log((*entries)[0], true) == "err");
+  CHECK(reader.read_new()->empty());
+}
+
 TEST_CASE("log pack: no logs yet is no error") {
   const TemporaryFolder folder;
   const auto entries = io::read_log_index(folder / "logs");

@@ -181,6 +181,29 @@ TEST_CASE("render: values of inputs are numbers and lists in expressions") {
   CHECK(all->inputs[1].files[0].object == p->graph.object(InstanceId(0), 2));
 }
 
+TEST_CASE("render: the items of a list are as they were written") {
+  SpecFolder folder;
+  const auto p = folder.read(task(R"(  a: {run: a, outputs: {xs: {value: list}}}
+  b: {run: "b ${{ in.xs }}", inputs: {xs: a.xs}}
+)"));
+  REQUIRE_MESSAGE(p, folder.printed);
+  const auto items = [&](const std::string& text) {
+    Values values;
+    values.texts[p->graph.object(InstanceId(0), 0)] = text;
+    const auto b = p->render(p->find("b", ""), values.lookup());
+    REQUIRE(b.ok());
+    Texts found = words(*b);
+    found.erase(found.begin());
+    return found;
+  };
+  CHECK(items(R"([0.10, 1e5 ,123456789012345678901234,-0, true])") ==
+        Texts{"0.10", "1e5", "123456789012345678901234", "-0", "true"});
+  CHECK(items(R"( [ "a, \"]\"", [1, "]"], {"k": [2]} ] )") ==
+        Texts{"a, \"]\"", R"([1, "]"])", R"({"k": [2]})"});
+  CHECK(items("[ ]").empty());
+  CHECK(items("[\n\"\"\n]") == Texts{""});
+}
+
 TEST_CASE("render: an expression that fails at run time is an error, not a crash") {
   SpecFolder folder;
   const auto p = folder.read(task(R"(  a:

@@ -350,6 +350,29 @@ TEST_CASE("core: limits are never exceeded and never sent ahead") {
   CHECK(bench.outcome() == Outcome::kAllDone);
 }
 
+//  before x2 --gate--> solve (licence, priority 5)      many x20
+TEST_CASE("core: what a limit lets start now is not kept from its slot by work sent ahead") {
+  GraphDsl dsl;
+  const LimitId licence = dsl.limit("licence", kAmountUnit);
+  const TaskId before = dsl.task("before", {.count = 2, .outputs = 0});
+  dsl.task("many", {.count = 20, .outputs = 0});
+  const TaskId solve =
+      dsl.task("solve", {.limits = {{licence, kAmountUnit}}, .priority = 5, .outputs = 0});
+  dsl.gate(before, solve);
+  CoreBench bench(dsl.build());
+  bench.join(0, 2);
+  bench.begin();
+  CHECK(instances_of(bench.schedule()) == Numbers{0, 1, 2, 3});  // two of many are ahead
+  bench.finish(0);
+  bench.finish(1);
+  CHECK(bench.schedule().empty());  // those have the slots, and nothing gets ahead of solve
+  bench.finish(2);
+  const auto starts = bench.schedule();
+  REQUIRE_FALSE(starts.empty());
+  CHECK(starts[0].instance == InstanceId(22));
+  CHECK_FALSE(starts[0].ahead);
+}
+
 TEST_CASE("core: a limit smaller than what one instance needs is impossible") {
   GraphDsl dsl;
   const LimitId licence = dsl.limit("licence", kAmountUnit);

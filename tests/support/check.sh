@@ -117,7 +117,7 @@ check_shared_memory() {
 }
 check_shared_memory_before=$(check_shared_memory)
 
-# A store folder is sluice.<uid>.<owner pid>.<owner start time>.<rank>: is its owner alive?
+# A store folder is sluice.<uid>.<owner pid>.<owner start time>.<pid space>.<rank>: is its owner alive?
 check_store_is_owned() {
   local owner start stat fields
   IFS=. read -r _ _ owner start _ <<<"$1"
