@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/cli.h"
+#include "engine/query.h"
 #include "scheduler/check.h"
 
 namespace sluice::engine {
@@ -113,8 +114,8 @@ void Report::failed(const FailureLine& failure) {
                      "; from here on they are only counted");
     return;
   }
-  std::string text = failure.label + ": attempt " + std::to_string(failure.attempt.number()) +
-                     " ended by " + failure.cause + " on " + failure.host;
+  std::string text = failure.label + ": attempt " + attempt_text(failure.attempt) + " ended by " +
+                     failure.cause + " on " + failure.host;
   if (!failure.detail.empty()) text += ": " + failure.detail;
   line(failure.final ? "error" : "warn", text + (failure.final ? "" : "; it is tried again"));
 }
@@ -162,6 +163,23 @@ void Report::progress(Instant now, const Counts& counts, int64_t cores_total) {
   progress_shown_ = true;
 }
 
+// Each file while they are few, else the folders of their tasks.
+void Report::print_results(const std::vector<std::string>& results) {
+  constexpr size_t kFilesMax = 10;
+  const auto folder_of = [](const std::string& file) {  // results/<task>/…
+    return file.substr(0, file.find('/', file.find('/') + 1));
+  };
+  std::map<std::string, size_t> counts;
+  for (const std::string& file : results) ++counts[folder_of(file)];
+  for (const std::string& file : results) {
+    const std::string folder = folder_of(file);
+    const size_t count = results.size() > kFilesMax ? std::exchange(counts[folder], 0) : 1;
+    if (count == 0) continue;  // its task was told
+    const std::string path = (options_.directory.path / (count == 1 ? file : folder)).string();
+    write_("  " + path + (count == 1 ? "" : "/: " + std::to_string(count) + " results") + "\n");
+  }
+}
+
 void Report::print_failures(const Counts& counts) {
   const std::string logs = shell_words({"sluice", "logs", options_.directory.path.string()});
   write_(failures_.text(logs));
@@ -186,16 +204,7 @@ void Report::summary(Instant now, const Counts& counts, Outcome outcome, int exi
     if (counts.skipped > 0) text += "; " + std::to_string(counts.skipped) + " skipped";
     line("info", text);
   }
-  if (!results.empty()) {
-    constexpr size_t kShown = 10;
-    for (size_t i = 0; i < std::min(results.size(), kShown); ++i) {
-      write_("  " + (options_.directory.path / results[i]).string() + "\n");
-    }
-    if (results.size() > kShown) {
-      write_("  … and " + std::to_string(results.size() - kShown) + " more in " +
-             options_.directory.results().string() + "\n");
-    }
-  }
+  print_results(results);
   print_failures(counts);
   if (outcome == Outcome::kStuck) {
     write_(

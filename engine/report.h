@@ -45,6 +45,7 @@ class Report {
  private:
   [[nodiscard]] std::string eta(const scheduler::Counts& counts, int64_t cores_total) const;
   void clear_progress();
+  void print_results(const std::vector<std::string>& results);
   void print_failures(const scheduler::Counts& counts);
   [[nodiscard]] std::string fitted(std::string text) const;
 

@@ -412,8 +412,11 @@ void SchedulerRank::attempt_ended(const decision::AttemptEnded& ended) {
   record.usage = failed.usage;
   record.unix_time_ms = Clock::unix_time_ms();
   keeper_.append(std::move(record));
+  // "exit 3" says it all.
+  const bool is_plain = detail == "exited with " + std::to_string(failed.exit_code);
   report_.failed({pipeline_.label(ended.instance), task.name, failed.attempt, cause_text(failed),
-                  workers_[failed.worker].hello.host, detail, failed.stderr_tail, ended.final});
+                  workers_[failed.worker].hello.host, is_plain ? "" : detail, failed.stderr_tail,
+                  ended.final});
 }
 
 void SchedulerRank::instance_skipped(const decision::InstanceSkipped& skipped) {

@@ -112,7 +112,7 @@ check "shell: a failure in the middle ends the script, its line is named" says "
 check "shell: stderr is shown" says "three it is"
 check "shell: a missing program ends the script" says "unknown: .*exited with 127 at line 1 of its script"
 check "shell: an unset variable ends the script" says "not_set_at_all: unbound variable"
-check "shell: a failure that the script tolerates is not blamed" eval 'says "tolerant: .*exited with 4" && ! says "tolerant: .*at line"'
+check "shell: a failure that the script tolerates is not blamed" eval 'says "tolerant: .*exit 4" && ! says "tolerant: .*at line"'
 check "shell: a trap of the script's own is left alone" says "mine at 2"
 
 # -- setup, cwd, as, keep_env ---------------------------------------------------------------------

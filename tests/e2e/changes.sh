@@ -50,7 +50,8 @@ check "back: runs" "$sluice" run back.yaml
 check_status "back: fails with another value" 1 "$sluice" run back.yaml --set x=2
 check_equal "back: the failure is known" "$("$sluice" status back.run --json | json 'len(d["failures"]), d["counts"]["failed"]')" "1 1"
 check "back: why, by the run directory, asks with that value" "$sluice" why back.run t
-check_says "back: so it failed" "^t: will run: its last attempt failed"
+check_says "back: with the value of that run" "changed: param 'x'"
+check_says "back: how it ended" "attempt 2\.1 ended by exit 1"
 check "back: the first value again" "$sluice" run back.yaml
 check_says "back: nothing was to do" "nothing to do"
 check_equal "back: the failure is history" \
@@ -80,9 +81,10 @@ check_equal "gone: nothing is failed now" "$(grep -c 'failed by it now' output)"
 
 # ---------------------------------------------------------------- from scratch
 
-check_equal "fresh: without it nothing would run" "$("$sluice" run back.yaml -n --json | json 'd["will_run"]')" 1
+check_equal "fresh: without it one would run" "$(counts back.yaml)" "1 1 0"
 "$sluice" run back.yaml >/dev/null 2>&1
-check_equal "fresh: the plan of a fresh run has all of it" "$("$sluice" run back.yaml -n --fresh --json | json 'd["will_run"], d["up_to_date"]')" "2 0"
+check "fresh: the plan of a fresh run" "$sluice" run back.yaml -n --fresh
+check_says "fresh: has all of it" "^back: 2 tasks, 2 instances, 2 objects: 2 will run$"
 check_status "fresh: run -n looks at --max-failures as run does" 2 "$sluice" run back.yaml -n --max-failures lots
 
 # ---------------------------------------------------------------- results that move
@@ -132,11 +134,11 @@ check_says "empty: it has no instances" "task 'none' has no instances"
 
 printf 'echo one\nfalse two\n' >list.txt
 check_status "list: one fails" 1 "$sluice" run --commands list.txt
-check "list: why, by the run directory" "$sluice" why list.run 'command[false two]'
+check "list: why, by the run directory" "$sluice" why list.run 'command[line=false two]'
 check_says "list: how it ended" "ended by exit 1"
 check_equal "list: the table has the commands" "$("$sluice" status list.run --tsv | tail -n +2 | cut -f 10 | sort | xargs -d '\n')" "echo one false two"
 printf 'echo three\n' >list.txt
-check "list: a shell in a line of the run that was, after the list has changed" "$sluice" shell list.run 'command[echo one]' -c true
+check "list: a shell in a line of the run that was, after the list has changed" "$sluice" shell list.run 'command[line=echo one]' -c true
 printf 'sluice: 1\ntasks: {a: {run: echo spec}}\n' >flow.txt
 check "list: a pipeline is one whatever its name ends with" "$sluice" run flow.txt
 check "list: a shell there" "$sluice" shell flow.run a -c true

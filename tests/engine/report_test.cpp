@@ -103,6 +103,25 @@ TEST_CASE("report: of many failures alike only some get a line as they come") {
   CHECK(contains(screen.text, "they are only counted"));
 }
 
+TEST_CASE("report: few results are named, of many the folders of their tasks") {
+  Screen screen;
+  std::vector<std::string> results;
+  for (int i = 0; i < 9; ++i)
+    results.push_back("results/part/" + std::string(i > 4 ? "00001/" : "") + std::to_string(i));
+  results.emplace_back("results/sum/sum.txt");
+  Counts counts;
+  counts.done = 10;
+  screen.report.summary({1}, counts, Outcome::kAllDone, 0, results);
+  CHECK(contains(screen.text, "  /data/heat.run/results/part/00001/5\n"));
+  CHECK(contains(screen.text, "  /data/heat.run/results/sum/sum.txt\n"));
+  results.emplace_back("results/part/9");
+  screen.text.clear();
+  screen.report.summary({1}, counts, Outcome::kAllDone, 0, results);
+  CHECK(contains(screen.text, "  /data/heat.run/results/part/: 10 results\n"));
+  CHECK(contains(screen.text, "  /data/heat.run/results/sum/sum.txt\n"));
+  CHECK_FALSE(contains(screen.text, "part/00001"));
+}
+
 // UC-100
 TEST_CASE("report: the progress line is narrower than the terminal, also after a resize") {
   Screen screen(true);
