@@ -97,6 +97,27 @@ bad "a file instead" "declare the output as {file: parts}" 'echo >parts' dir
 bad "a directory instead" "declare the output as {dir: parts}" 'mkdir parts' file
 bad "nothing" "no directory 'parts'" 'mkdir part' dir
 
+# ---------------------------------------------------------------- many files (UC-019)
+
+many=$([[ ${SLUICE_LONG:-} == 1 ]] && echo 150000 || echo 20000)
+cat >many.yaml <<YAML
+sluice: 1
+tasks:
+  make:
+    sh: mkdir -p "\$OUT_d"/{0..99} && seq $many | awk -v d="\$OUT_d" '{f = d "/" (\$1 % 100) "/a file of the output number " \$1; print \$1 >f; close(f)}'
+    outputs: {d: {dir: d}}
+  count:
+    sh: find "\$IN_d/" -type f | wc -l >"\$OUT_n"
+    inputs: {d: make.d}
+    outputs: {n: {value: int}}
+  keep:
+    sh: cp -r "\$IN_d" "\$OUT_e"
+    inputs: {d: make.d}
+    outputs: {e: {dir: e}}
+YAML
+check "many files: a directory of $many files is an output, an input and a result" "$sluice" run many.yaml
+check_equal "many files: all of them are there" "$(cat many.run/results/count/n) $(find many.run/results/keep/e -type f | wc -l)" "$many $many"
+
 # ---------------------------------------------------------------- as an ordinary user
 
 # Root may change what is read-only, so only somebody else sees whether a copy of an input, which is

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "io/store.h"
+#include "io/wire.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace sluice;
@@ -92,6 +93,37 @@ TEST_CASE("stage: the attempt's directory is empty but for links to its inputs")
   CHECK(variables["OUT_field"] == work / "field.h5");
   CHECK(staged.output_paths[0] == work / "field.h5");
   CHECK(variables["PIPELINE_DIR"] == "/pipeline");
+}
+
+// UC-018, UC-110
+TEST_CASE("stage: 50 000 gathered inputs travel in one message and become one list, in order") {
+  constexpr size_t kCount = 50'000;
+  Fixture f;
+  io::InputSpec parts;
+  parts.name = "parts";
+  parts.is_list = true;
+  parts.keys = {"k"};
+  for (size_t i = 0; i < kCount; ++i) {
+    const std::string item = "k=" + std::to_string(i);
+    parts.files.push_back({ObjectId(i), "", item + ".part.h5", item, ""});
+    f.paths.push_back("/dev/shm/sluice.0.4242.123456789.0/o/" + std::to_string(i));
+  }
+  f.spec.inputs = {parts};
+  io::message::Start start;
+  start.decision.attempt = kAttempt;
+  start.spec = f.spec;
+  const auto arrived = io::decode(io::encode(start));
+  REQUIRE(arrived.ok());
+  f.spec = std::get<io::message::Start>(*arrived).spec;
+  auto variables = as_map(f.stage());
+  std::string list;
+  std::string items = "k\tpath\n";
+  for (size_t i = 0; i < kCount; ++i) {
+    list += f.paths[i] + "\n";
+    items += std::to_string(i) + "\t" + f.paths[i] + "\n";
+  }
+  CHECK(read_text(variables["IN_parts"]) == list);
+  CHECK(read_text(variables["IN_parts_ITEMS"]) == items);
 }
 
 TEST_CASE("stage: TMPDIR is private, exists, is on node disk and not in the directory") {
