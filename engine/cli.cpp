@@ -223,6 +223,9 @@ int parse_command_line(int argc, char** argv, Options& options) {
   for (const VerbRow& row : verb_rows()) {
     if (parsed.front()->get_name() == row.name) options.verb = row.verb;
   }
+  if (options.verb == Verb::kRun && options.json && !options.dry_run) {
+    return complain("--json is for 'sluice run -n'; of a run 'sluice status --json' tells");
+  }
   if (options.verb == Verb::kRun && options.dry_run) options.verb = Verb::kPlan;
   return settle_spec(options, parsed.front()->get_name());
 }

@@ -144,6 +144,7 @@ void declare_run(CLI::App& app, Options& options) {
       ->default_str("no bound");
   app.add_flag("--fresh", options.fresh, "start over: nothing of earlier runs is reused");
   app.add_flag("-n,--dry-run", options.dry_run, "run nothing, show the plan");
+  app.add_flag("--json", options.json, "with -n: the plan for programs");
   app.add_option("--reserve-cores", options.reserve_cores, "cores kept free on rank 0's node")
       ->type_name("N")
       ->default_str("1 on nodes of 16 cores or more, else 0")
@@ -207,6 +208,7 @@ void declare_logs(CLI::App& app, Options& options) {
   app.add_flag("-f,--follow", options.follow,
                "print also what comes, until the run ends; at once where it runs on this node");
   app.add_flag("--paths", options.paths, "where the bytes are, as a table; not the bytes");
+  declare_json(app, options);
 }
 
 void declare_why(CLI::App& app, Options& options) {

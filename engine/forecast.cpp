@@ -212,7 +212,8 @@ std::string reason_text(const io::Pipeline& pipeline, const Verdict& verdict, Na
     case Verdict::Reason::kLastFailed:
       return "its last attempt failed";
     case Verdict::Reason::kOwnChange:
-      return "its command, parameters or source files changed since its last success";
+      return "its command, parameters, source files or list of items changed since its last "
+             "success";
     case Verdict::Reason::kInputChange:
       return "the content of its inputs changed since its last success";
     case Verdict::Reason::kResultGone:

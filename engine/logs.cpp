@@ -9,6 +9,8 @@
 #include <tuple>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "engine/cli.h"
 #include "engine/logs_follow.h"
 #include "engine/query.h"
@@ -128,6 +130,32 @@ void print_paths(const std::vector<LogEntry>& entries, const RunDirectory& direc
   }
 }
 
+void print_json(const std::vector<LogEntry>& entries, const RunDirectory& directory) {
+  nlohmann::ordered_json json = {{"version", 1}, {"attempts", nlohmann::json::array()}};
+  for (const LogEntry& entry : entries) {
+    std::error_code ignored;
+    const std::filesystem::path failed = directory.failed(entry.attempt);
+    const bool kept = has_failed(entry) && std::filesystem::is_directory(failed, ignored);
+    const auto stream = [&](int64_t offset, int64_t bytes, int64_t written, int64_t dropped) {
+      return nlohmann::ordered_json{
+          {"offset", offset}, {"bytes", bytes}, {"written", written}, {"dropped", dropped}};
+    };
+    nlohmann::ordered_json one = {{"task", entry.task},
+                                  {"item", entry.item},
+                                  {"attempt", attempt_text(entry.attempt)},
+                                  {"worker", entry.worker},
+                                  {"outcome", entry.outcome},
+                                  {"file", entry.pack.string()}};
+    one["stdout"] =
+        stream(entry.offset, entry.out_bytes, entry.out_written_bytes, entry.out_dropped_bytes);
+    one["stderr"] = stream(entry.offset + entry.out_bytes, entry.err_bytes, entry.err_written_bytes,
+                           entry.err_dropped_bytes);
+    one["failed_directory"] = kept ? nlohmann::json(failed.string()) : nullptr;
+    json["attempts"].push_back(std::move(one));
+  }
+  std::cout << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+}
+
 // Attempts that failed without a log of their own: never started, or lost with their worker.
 size_t print_without_log(const Options& options, const std::vector<LogEntry>& entries,
                          const AttemptPlaces& places, const RunLedger& ledger) {
@@ -223,6 +251,8 @@ int show_ended(const Options& options, const RunDirectory& directory,
   Printer printer(options);
   if (!options.paths) {
     printer.print(chosen);
+  } else if (options.json) {
+    print_json(chosen, directory);
   } else if (!chosen.empty()) {
     print_paths(chosen, directory);
   }
@@ -313,7 +343,9 @@ std::string_view last_lines(std::string_view text, size_t lines) {
   return text.substr(std::min(text.size(), at + 1));
 }
 
-int show_logs(const Options& options) {
+int show_logs(const Options& given) {
+  Options options = given;
+  options.paths = options.paths || options.json;
   const std::string conflict = conflict_of(options);
   if (!conflict.empty()) return complain(conflict, kQueryUsage);
   const RunDirectory directory = options.directory();

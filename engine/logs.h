@@ -45,6 +45,6 @@ class AttemptPlaces {
 [[nodiscard]] std::string_view last_lines(std::string_view text, size_t lines);
 [[nodiscard]] bool is_attempt_choice(const std::string& text);
 
-int show_logs(const Options& options);
+int show_logs(const Options& given);
 
 }  // namespace sluice::engine

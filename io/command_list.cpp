@@ -101,7 +101,7 @@ class ListReader {
       return false;
     }
     if (command.back() == '\\') {
-      error({line_, static_cast<uint32_t>(command.data() - line.data() + command.size())},
+      error({line_, static_cast<uint32_t>(command.data() + command.size() - line.data())},
             "the line ends with '\\', but each line is a command of its own",
             "write the whole command on one line, or put it into a script");
       return false;

@@ -1,6 +1,8 @@
 // The values of a foreach key: written in the spec, counted, or found in files.
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <system_error>
 #include <unordered_map>
 
 #include "io/item_sources.h"
@@ -67,6 +69,10 @@ class ValuesReader {
     const std::string one = "write [" + text + "] for a list of one, ";
     if (text.find_first_of("*?") != std::string::npos) {
       return one + "{glob: \"" + text + "\"} for the files that match";
+    }
+    std::error_code ignored;
+    if (std::filesystem::is_regular_file(in_folder(reading_.folder, text), ignored)) {
+      return one + "{lines: " + text + "} for the lines of that file";
     }
     return one + "or \"${{ params.NAME }}\" for a param of type list";
   }

@@ -91,6 +91,21 @@ class InputReader {
     input_.path = std::move(parsed.parts);
   }
 
+  // "mesh.field, mesh.log" for a task mesh; "" if there is no such task or it has no outputs.
+  [[nodiscard]] std::string outputs_of(const std::string& task) const {
+    const NodeIndex tasks = tree_.find(tree_.root(), "tasks");
+    const NodeIndex found = tasks == kNoNode ? kNoNode : tree_.find(tasks, task);
+    const NodeIndex outputs = found == kNoNode ? kNoNode : tree_.find(found, "outputs");
+    std::string names;
+    if (outputs == kNoNode) {
+      return names;
+    }
+    for (const NodeIndex child : tree_.children(outputs)) {
+      names += (names.empty() ? "" : ", ") + task + "." + tree_[child].key;
+    }
+    return names;
+  }
+
   void reference(NodeIndex scalar) {
     const std::optional<std::string> text = read_text(reading_, scalar, where());
     if (!text) {
@@ -100,9 +115,11 @@ class InputReader {
     const std::string task = text->substr(0, dot);
     const std::string output = dot == std::string::npos ? "" : text->substr(dot + 1);
     if (!is_name(task) || !is_name(output)) {
+      const std::string outputs = outputs_of(*text);
       report_value(reading_, scalar,
                    where() + " is '" + *text + "', which is not of the form task.output",
-                   "for a file of the pipeline folder write {file: " + *text + "}");
+                   outputs.empty() ? "for a file of the pipeline folder write {file: " + *text + "}"
+                                   : "name an output of that task: " + outputs);
       return;
     }
     input_.node = scalar;

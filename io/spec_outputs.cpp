@@ -115,8 +115,8 @@ class OutputReader {
     if (keep != kNoNode && tree_[keep].text != "true") {
       reading_.diagnostics.error(
           tree_[keep].mark,
-          "keep of " + where() + " is '" + tree_[keep].text + "', only true is supported",
-          "leave it out: what no task reads is kept anyway");
+          "'keep' of " + where() + " is '" + tree_[keep].text + "', only true is supported",
+          "write keep: true, or leave it out: what no task reads is kept anyway");
     }
   }
 

@@ -128,9 +128,10 @@ class CauseReader {
     if (parsed) {
       factor = *parsed;
     } else {
-      report_value(reading_, node,
-                   what + " is '" + *text + "': a factor above 1 is expected, at most x100",
-                   "write " + key + ": x1.5");
+      report_value(
+          reading_, node,
+          what + " is '" + *text + "': a factor such as x1.5 is needed, at most x100",
+          std::string("write ") + key + ": " + (parse_factor("x" + *text) ? "x" + *text : "x1.5"));
     }
   }
 

@@ -70,8 +70,10 @@ class RulesReader {
     }
     const auto found = std::find(kWays.begin(), kWays.end(), *text);
     if (found == kWays.end()) {
-      report_value(reading_, node, of_task("on_failure") + " is '" + *text + "'",
-                   suggestion(*text, kWays, "the ways are"));
+      report_value(
+          reading_, node,
+          of_task("on_failure") + " is '" + *text + "', stop, continue or ignore is needed",
+          suggestion(*text, kWays, "the ways are"));
       return;
     }
     task_.spec.on_failure = static_cast<scheduler::OnFailure>(found - kWays.begin());

@@ -225,6 +225,9 @@ constexpr std::array kOtherWords = {
     OtherWord{Level::kRetryCause, "times", "max"},
     OtherWord{Level::kRetryCause, "count", "max"},
     OtherWord{Level::kRetryCause, "attempts", "max"},
+    OtherWord{Level::kRetryCause, "mem", "memory"},
+    OtherWord{Level::kRetryCause, "wait", "delay"},
+    OtherWord{Level::kRetryCause, "backoff", "delay"},
 };
 
 std::string other_tools_hint(Level level, std::string_view key) {

@@ -47,11 +47,15 @@ check_equal "status --json: documented names, JSON alone on stdout" \
   "1 ended failed 1 3 3"
 check_equal "status --tsv: one line per instance that ended" "$("$sluice" status p.run --tsv | wc -l)" 14
 check_equal "status --tsv: the command of one" \
-  "$("$sluice" status p.run --tsv | awk -F'\t' '$1 == "use" && $2 == "n=2" {print $10}' | tr -s ' ' | cut -c 1-40)" "?"
+  "$("$sluice" status p.run --tsv | awk -F'\t' '$1 == "use" && $2 == "n=2" {print $10}' | tr -s ' ' | cut -c 1-14)" "true if (( ITE"
 check_equal "status --tsv: state, cause and exit of one" \
   "$("$sluice" status p.run --tsv | awk -F'\t' '$1 == "use" && $2 == "n=2" {print $3, $4, $5}')" "failed exit 3"
 check "status: of the pipeline's name too" "$sluice" status p.yaml
 
+check_equal "logs --json: each attempt and where its bytes are" \
+  "$("$sluice" logs p.run 'use[n=2]' --json | json 'd["version"], d["attempts"][0]["outcome"], d["attempts"][0]["stderr"]["bytes"], open(d["attempts"][0]["file"]).read()[d["attempts"][0]["stderr"]["offset"]:][:7]')" \
+  "1 exit 8 no luck"
+check_status "run --json: only of a plan" 2 "$sluice" run p.yaml --json
 check "logs --failed" "$sluice" logs p.run --failed
 check_says "logs --failed: equal ones once" "the same stderr from 2 more: use\[n="
 check_equal "logs --failed: the text is there once" "$(grep -c 'no luck' "$scratch/output")" 1
