@@ -79,8 +79,9 @@ with the value
 .I dumb
 progress is a plain line a minute, as it is where standard error is no terminal
 .SH SIGNALS
-The first SIGINT (Ctrl\-C), SIGTERM or SIGUSR1 stops a run in order: nothing new starts, what is
-needed is saved, the exit status is 4. A second one ends it at once.
+The first SIGINT (Ctrl\-C), SIGTERM, SIGHUP or SIGUSR1 stops a run in order: nothing new starts,
+running attempts get SIGTERM and their grace, what is needed is saved, the exit status is 4. A
+second one ends it at once.
 )";
 
 }  // namespace

@@ -317,7 +317,7 @@ const std::vector<VerbRow>& verb_rows() {
       {Verb::kStop,
        "stop",
        kRunning,
-       "ask a run to stop in order: nothing new starts, what is needed is saved",
+       "ask a run to stop in order: what runs is stopped, what is needed is saved",
        {{"sluice stop pipeline.run", "from any machine that sees the directory"}},
        declare_run_dir,
        stop_run},

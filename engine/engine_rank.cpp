@@ -201,8 +201,9 @@ bool Loop::add_scheduler(io::Pipeline& pipeline) {
   if (!context_.node.narrowed.empty()) report_->line("warn", context_.node.narrowed);
   report_->started(pipeline.name, pipeline.graph.instance_count(), start_.restored.size());
   if (!rules->selection.instances.empty()) {
-    report_->line("info", std::to_string(rules->selection.count(pipeline)) +
-                              " instances are selected, the others are left out");
+    const size_t count = rules->selection.count(pipeline);
+    report_->line("info", std::to_string(count) + (count == 1 ? " instance is" : " instances are") +
+                              " selected, the others are left out");
   }
   scheduler_ = std::make_unique<SchedulerRank>(std::move(options), pipeline, transport_,
                                                *start_.keeper, *report_);

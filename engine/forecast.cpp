@@ -217,7 +217,7 @@ std::string reason_text(const io::Pipeline& pipeline, const Verdict& verdict, Na
     case Verdict::Reason::kInputChange:
       return "the content of its inputs changed since its last success";
     case Verdict::Reason::kResultGone:
-      return "its result " + output() + " is not in the run directory";
+      return "its result " + output() + " is missing in the run directory, or was changed there";
     case Verdict::Reason::kReplicaGone:
       return "an output that another instance needs is gone from node memory";
     case Verdict::Reason::kNeeded:

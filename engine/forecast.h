@@ -27,7 +27,7 @@ struct Verdict {
     kLastFailed,     // its last attempt failed
     kOwnChange,      // command, environment, outputs, files of the pipeline folder
     kInputChange,    // contents that other tasks made
-    kResultGone,     // `object` is not in the run directory
+    kResultGone,     // `object` is not in the run directory, or was changed there
     kReplicaGone,    // an output that another instance needs is gone from node memory
     kNeeded,         // its output `object` is gone, and `other` needs it
     kForced,         // the user asked for it
@@ -40,7 +40,7 @@ struct Verdict {
   scheduler::InstanceId other;
 };
 [[nodiscard]] const char* verdict_name(Verdict::Kind kind);  // "up to date", "will run", "may run"
-// "its result 'sum' is not in the run directory". Of one instance it names the others by label; for
+// "its output 'sum' is gone and …". Of one instance it names the others by label; for
 // a group of instances with the same reason, by task.
 enum class Naming : uint8_t { kInstances, kTasks };
 [[nodiscard]] std::string reason_text(const io::Pipeline& pipeline, const Verdict& verdict,

@@ -30,9 +30,16 @@ constexpr int kSignalBase = 128;
 constexpr int kPollWithoutPidfdMs = 1000;
 constexpr std::array kForwarded = {SIGTERM, SIGINT, SIGUSR1, SIGUSR2};
 
+// nohup ignores it, and then it stays ignored.
+bool hangup_counts() {
+  struct sigaction action {};
+  return ::sigaction(SIGHUP, nullptr, &action) == 0 && action.sa_handler != SIG_IGN;
+}
+
 sigset_t guarded_signals() {
   sigset_t set;
   ::sigemptyset(&set);
+  if (hangup_counts()) ::sigaddset(&set, SIGHUP);
   for (const int number : kForwarded) ::sigaddset(&set, number);
   ::sigaddset(&set, SIGCHLD);
   return set;
@@ -147,7 +154,9 @@ void Guard::take_signals() {
   }
 }
 
+// The terminal went away: the rank is to end in order, as of SIGTERM.
 void Guard::forward(int number) {
+  if (number == SIGHUP) number = SIGTERM;
   const auto byte = static_cast<char>(number);
   (void)::send(socket_.get(), &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <iostream>
 #include <iterator>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "engine/cli.h"
 #include "engine/logs_follow.h"
 #include "engine/query.h"
+#include "io/diagnostic.h"
 #include "io/files.h"
 #include "io/journal_scan.h"
 #include "io/run_ledger.h"
@@ -95,15 +97,23 @@ class Printer {
 
   void print_grouped(const std::vector<LogEntry>& entries) {
     for (const auto& group : group_alike(entries)) {
-      print(*group.front());
+      const LogEntry& first = *group.front();
+      print(first);
+      if (count_streams(first) == 0) {
+        std::cout << "== " << label_of(first) << ", attempt " << attempt_text(first.attempt)
+                  << ", worker " << first.worker << ", " << first.outcome
+                  << ", wrote nothing; 'sluice why' tells more\n";
+      }
+      wrote_any_ = true;
       if (group.size() == 1) continue;
-      std::cout << "== the same stderr from " << group.size() - 1 << " more:";
+      std::cout << "== " << group.size() - 1 << " more with the same "
+                << (first.err_written_bytes > 0 ? "stderr" : "outcome and no stderr") << ":";
       for (size_t i = 1; i < std::min(group.size(), kLabelsShown + 1); ++i) {
-        std::cout << " " << label_of(*group[i]);
+        std::cout << " " << label_of(*group[i]) << " (attempt " << attempt_text(group[i]->attempt)
+                  << ")";
       }
       if (group.size() > kLabelsShown + 1) std::cout << " …";
       std::cout << "\n";
-      wrote_any_ = true;
     }
   }
 
@@ -178,12 +188,23 @@ size_t print_without_log(const Options& options, const std::vector<LogEntry>& en
   return shown;
 }
 
-int nothing_found(const Options& options, const RunDirectory& directory) {
+int nothing_found(const Options& options, const RunDirectory& directory,
+                  const std::vector<LogEntry>& entries) {
   if (options.failed && options.target.empty() && options.attempt.empty()) {
     std::cerr << "sluice: no attempt has failed in " << directory.path.string() << "\n";
     return kQueryDone;
   }
   const std::string what = options.target.empty() ? "any task" : "'" + options.target + "'";
+  std::set<std::string> tasks;
+  for (const LogEntry& entry : entries) tasks.insert(entry.task);
+  const std::string task = options.target.substr(0, options.target.find('['));
+  if (!tasks.empty() && !task.empty() && !tasks.contains(task)) {
+    const std::string near =
+        io::did_you_mean(task, std::vector<std::string>(tasks.begin(), tasks.end()));
+    return complain("no output of " + what + ": no task of that name has run" +
+                        (near.empty() ? "" : "; did you mean '" + near + "'?"),
+                    kQueryUsage);
+  }
   const std::string which = options.attempt.empty() ? "" : " attempt " + options.attempt + " of";
   return complain("no output of" + which + " " + what + " in " + directory.logs().string() +
                       ": no such attempt has ended; 'sluice status' tells what has",
@@ -258,7 +279,7 @@ int show_ended(const Options& options, const RunDirectory& directory,
   }
   if (!ledger) return complain(ledger.error().message, kQueryEnvironment);
   const size_t without_log = print_without_log(options, entries, places, *ledger);
-  if (chosen.size() + without_log == 0) return nothing_found(options, directory);
+  if (chosen.size() + without_log == 0) return nothing_found(options, directory, entries);
   if (!options.paths && !chosen.empty() && !printer.wrote_any()) {
     std::cerr << "sluice: " << chosen.size() << (chosen.size() == 1 ? " attempt" : " attempts")
               << " wrote nothing\n";

@@ -235,8 +235,8 @@ void print_plan(const io::Pipeline& pipeline, const Forecast& forecast, const Pl
   for (size_t t = 0; t < plan.tasks.size(); ++t) {
     const TaskPlan& one = plan.tasks[t];
     const io::TaskDescription& description = plan.descriptions[t];
-    std::cout << description.name << ": " << counted(description.instances, "instance") << ", "
-              << counts_text(one.counts) << "\n";
+    std::cout << description.name << ": " << counted(description.instances, "instance")
+              << (description.instances > 0 ? ", " : "") << counts_text(one.counts) << "\n";
     for (const ReasonCount& reason : one.reasons)
       std::cout << "    " << reason.count << " × " << reason.reason << "\n";
     for (const io::InputDescription& input : description.inputs) {

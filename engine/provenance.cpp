@@ -296,8 +296,14 @@ int show_provenance(const Options& options, const RunDirectory& directory, const
                     const io::Pipeline* pipeline) {
   const auto journal = io::read_journal(directory.path);
   if (!journal) return complain(journal.error().message, kQueryEnvironment);
-  const std::string path = path_in_run(directory, options.provenance);
-  const std::optional<Name> maker = maker_of(path, *journal, pipeline);
+  std::string path = path_in_run(directory, options.provenance);
+  std::optional<Name> maker = maker_of(path, *journal, pipeline);
+  // What lies in a directory was made with it.
+  for (std::filesystem::path above = std::filesystem::path(path).parent_path();
+       !maker && !above.empty() && above != above.root_path(); above = above.parent_path()) {
+    maker = maker_of(above, *journal, pipeline);
+    if (maker) path = above;
+  }
   if (!maker) {
     return complain("'" + path + "' is no result or saved object of the run in " +
                         directory.path.string() +

@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "engine/report.h"
+#include "io/pipeline.h"
 
 namespace sluice::engine {
 
@@ -19,7 +20,15 @@ int complain_no_run(const RunDirectory& directory) {
 
 bool matches_target(std::string_view target, std::string_view task, std::string_view item) {
   if (target.empty() || target == task) return true;
-  return target == label_text(task, item);
+  if (item.empty() || !target.starts_with(task) || !target.ends_with(']')) return false;
+  target.remove_prefix(task.size());
+  if (!target.starts_with('[')) return false;
+  return means_item(target.substr(1, target.size() - 2), item);
+}
+
+bool means_item(std::string_view typed, std::string_view item) {
+  return typed == item ||
+         (item.find('%') != std::string_view::npos && io::percent_decoded(item) == typed);
 }
 
 std::string label_text(std::string_view task, std::string_view item) {

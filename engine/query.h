@@ -22,6 +22,9 @@ int complain_no_run(const RunDirectory& directory);
 // "task" or "task[item]" against (task, item); "" matches everything.
 [[nodiscard]] bool matches_target(std::string_view target, std::string_view task,
                                   std::string_view item);
+// Whether a person means this item: as it is shown, where ',' '=' and '%' in values are %XX, or as
+// it was typed.
+[[nodiscard]] bool means_item(std::string_view typed, std::string_view item);
 [[nodiscard]] std::string label_text(std::string_view task, std::string_view item);
 [[nodiscard]] std::string attempt_text(scheduler::AttemptId attempt);  // "2.17"
 // "exit 3", "signal 11 (Segmentation fault)", "timeout".

@@ -133,10 +133,10 @@ void RecordKeeper::post_commits() {
   });
 }
 
-void RecordKeeper::publish_value(const std::filesystem::path& relative, std::string text,
-                                 std::function<void(Status)> done) {
+void RecordKeeper::publish_text(const std::filesystem::path& relative, std::string text,
+                                std::function<void(Status)> done) {
   post(
-      [relative, text = std::move(text) + "\n"](Side& side) -> Status {
+      [relative, text = std::move(text)](Side& side) -> Status {
         const std::filesystem::path path = side.directory.path / relative;
         const auto there = side.files.read(path);
         if (there && *there == text) return Done{};

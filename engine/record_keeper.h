@@ -51,10 +51,9 @@ class RecordKeeper {
 
   void append(io::Record record);
   void commit(io::record::Durable durable, std::function<void(Status)> done);
-  // A value that is a result: the journal holds it, this is its file for people. Written if it is
-  // not there as it must be.
-  void publish_value(const std::filesystem::path& relative, std::string text,
-                     std::function<void(Status)> done);
+  // A file for people of what the journal holds. Written if it is not there as it must be.
+  void publish_text(const std::filesystem::path& relative, std::string text,
+                    std::function<void(Status)> done);
   void remove(const std::filesystem::path& relative);  // a saved intermediate; at the next sync
   void after_sync(std::function<void()> action);
   void trace(io::Bytes block);

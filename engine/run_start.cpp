@@ -99,6 +99,10 @@ Expected<RunStart> start_run(const io::Pipeline& pipeline, const RunDirectory& d
   auto journal = io::read_journal(directory.path);
   if (!journal) return journal.error();
   for (const std::string& text : journal->messages) start.messages.push_back(text);
+  if (const std::string& spec = journal->last_run.spec; !spec.empty() && spec != pipeline.file) {
+    start.messages.push_back("this run directory was that of '" + spec +
+                             "' before; what both have under the same name is taken over");
+  }
   Resume known;
   if (!rules.fresh) {
     known = resume(*journal, pipeline, directory.path, io::real_files(), io::hash_object);

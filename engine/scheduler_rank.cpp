@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/item_tables.h"
 #include "io/spec_values.h"
 #include "scheduler/overloaded.h"
 
@@ -41,13 +42,14 @@ std::string cause_text(const event::AttemptFailed& failed) {
 }
 
 // What the attempt had and what the next one gets, where these differ: the history of a retry.
-std::string next_text(const decision::AttemptEnded& ended) {
+// What follows it. `retries`: how often its task tries again after this cause.
+std::string next_text(const decision::AttemptEnded& ended, int retries) {
   if (ended.elsewhere) return "; not charged, another worker tries it";
   const auto memory = [](const scheduler::Grant& grant) {
     return io::print_memory(grant.resources.memory_bytes) + " memory";
   };
   if (ended.no_larger) return "; it had " + memory(ended.had) + ", no worker has more";
-  if (ended.final) return "";
+  if (ended.final) return retries > 0 ? "; no attempt is left" : "";
   std::string text;
   if (ended.next.resources != ended.had.resources) {
     text += "; it had " + memory(ended.had) + ", the next attempt gets " + memory(ended.next);
@@ -212,8 +214,8 @@ void SchedulerRank::on_mail(Instant now, const Mail& mail) {
 void SchedulerRank::request_stop(Instant now, const std::string& why) {
   if (stop_requested_ || ended_) return;
   stop_requested_ = true;
-  report_.line("info",
-               "stopping because of " + why + ": nothing new starts, what is needed is saved");
+  report_.line("info", "stopping because of " + why +
+                           ": nothing new starts, what runs is stopped, what is needed is saved");
   apply(now, event::StopRequested{});
 }
 
@@ -381,23 +383,30 @@ void SchedulerRank::instance_done(const decision::InstanceDone& done) {
   report_.attempt_done(done.usage.wall, pipeline_.graph.requests()[task.request].resources.cpus);
 }
 
-// The journal has them: these files are for people, so a failure is told and no more.
 void SchedulerRank::publish_values(InstanceId instance) {
   const auto& task = pipeline_.graph.task(pipeline_.graph.task_of(instance));
   for (size_t i = 0; i < task.outputs.size(); ++i) {
     const ObjectId object = pipeline_.graph.object(instance, i);
     if (!is_value(object) || !task.outputs[i].result) continue;
-    keeper_.publish_value(pipeline_.result_path(object), values_[object],
-                          [this](const Status& published) {
-                            if (!published) report_.line("warn", published.error().message);
-                          });
+    publish_text(pipeline_.result_path(object), values_[object] + "\n");
   }
+}
+
+// What the journal has, as a file for people: that it could not be written is told, and no more.
+void SchedulerRank::publish_text(const std::string& path, std::string text) {
+  keeper_.publish_text(path, std::move(text), [this](const Status& published) {
+    if (!published) report_.line("warn", published.error().message);
+  });
 }
 
 void SchedulerRank::attempt_ended(const decision::AttemptEnded& ended) {
   const auto& task = pipeline_.graph.task(pipeline_.graph.task_of(ended.instance));
   const event::AttemptFailed& failed = ended.report;
-  const std::string detail = failed.detail + next_text(ended);
+  const auto& codes = task.retry.exit_codes;
+  const bool is_listed = failed.cause != scheduler::Cause::kExit || codes.empty() ||
+                         std::find(codes.begin(), codes.end(), failed.exit_code) != codes.end();
+  const int retries = is_listed ? task.retry.max[static_cast<size_t>(failed.cause)] : 0;
+  const std::string detail = failed.detail + next_text(ended, retries);
   io::record::Attempt record;
   record.task = task.name;
   record.item = pipeline_.item(ended.instance);
@@ -422,6 +431,12 @@ void SchedulerRank::attempt_ended(const decision::AttemptEnded& ended) {
 void SchedulerRank::instance_skipped(const decision::InstanceSkipped& skipped) {
   const auto& task = pipeline_.graph.task(pipeline_.graph.task_of(skipped.instance));
   const std::string because = pipeline_.label(skipped.because);
+  const scheduler::TaskId held = pipeline_.graph.task_of(skipped.instance);
+  if (held == pipeline_.graph.task_of(skipped.because) && held_.insert(held).second) {
+    report_.line("warn", "task '" + task.name + "' is held: " +
+                             std::to_string(options_.core.failures_without_success_max) +
+                             " instances failed and none succeeded, so the others are skipped");
+  }
   keeper_.append(io::record::Skipped{task.name, pipeline_.item(skipped.instance), because});
   report_.skipped(pipeline_.label(skipped.instance), because);
 }
@@ -507,6 +522,12 @@ void SchedulerRank::run_ended(Instant now, Outcome outcome) {
   exit_code_ = exit_code_of(outcome);
   leave_deadline_ = now + kLeaveMax;
   send_all(message::Leave{});
+  const auto is_done = [this](InstanceId instance) {
+    return core_.state(instance) == scheduler::InstanceState::kDone;
+  };
+  const auto value = [this](ObjectId object) -> const std::string& { return values_[object]; };
+  for (ItemTable& table : item_tables(pipeline_, is_done, value))
+    publish_text(table.path, std::move(table.text));
   write_status();
   keeper_.close({outcome_name(outcome), exit_code_, Clock::unix_time_ms()},
                 [this, now](const Status& status) {

@@ -75,6 +75,7 @@ class SchedulerRank {
   void commit_object(const scheduler::decision::CommitObject& commit);
   void instance_done(const scheduler::decision::InstanceDone& done);
   void publish_values(scheduler::InstanceId instance);
+  void publish_text(const std::string& path, std::string text);
   void attempt_ended(const scheduler::decision::AttemptEnded& ended);
   void instance_skipped(const scheduler::decision::InstanceSkipped& skipped);
   void worker_changed(const scheduler::decision::WorkerChanged& changed);
@@ -109,6 +110,7 @@ class SchedulerRank {
   std::map<scheduler::ObjectId, scheduler::OutputReport>
       known_;  // size and content of sealed objects, for their records
   std::set<scheduler::InstanceId> overtaken_;
+  std::set<scheduler::TaskId> held_;                          // people were told
   std::map<scheduler::ObjectId, std::string> durable_paths_;  // relative to the run directory
   std::vector<scheduler::Event> posted_;
   bool sync_asked_ = false;

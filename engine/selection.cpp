@@ -4,6 +4,7 @@
 #include <charconv>
 #include <utility>
 
+#include "engine/query.h"
 #include "io/diagnostic.h"
 #include "io/pipeline_hidden.h"
 
@@ -55,6 +56,11 @@ Error nothing_matches(const io::Pipeline& pipeline, TaskId task, const std::stri
 
 Expected<std::vector<InstanceId>> matching(const io::Pipeline& pipeline, TaskId task,
                                            const std::string& target, const std::string& item) {
+  // A whole item may hold what else divides keys and values.
+  for (uint32_t i = 0; i < pipeline.graph.task(task).instance_count; ++i) {
+    const InstanceId instance = pipeline.graph.instance(task, i);
+    if (means_item(item, pipeline.item(instance))) return std::vector<InstanceId>{instance};
+  }
   const auto wanted = parse_item(target, item);
   if (!wanted) return wanted.error();
   const io::TaskText& text = pipeline.tasks[task.index()];

@@ -160,8 +160,15 @@ int shell_in(const io::AttemptSpec& attempt, const FoundInputs& inputs,
 InstanceId find_target(const io::Pipeline& pipeline, const std::string& target) {
   const size_t bracket = target.find('[');
   if (bracket == std::string::npos || target.back() != ']') return pipeline.find(target, "");
-  return pipeline.find(target.substr(0, bracket),
-                       target.substr(bracket + 1, target.size() - bracket - 2));
+  const std::string task = target.substr(0, bracket);
+  const InstanceId exact =
+      pipeline.find(task, target.substr(bracket + 1, target.size() - bracket - 2));
+  for (size_t i = 0; !exact.valid() && i < pipeline.graph.instance_count(); ++i) {
+    const InstanceId instance(i);
+    const auto& name = pipeline.graph.task(pipeline.graph.task_of(instance)).name;
+    if (name == task && matches_target(target, name, pipeline.item(instance))) return instance;
+  }
+  return exact;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "engine/verbs.h"
 
+#include <cerrno>
 #include <fstream>
 #include <iostream>
 
@@ -48,6 +49,8 @@ int stop_run(const Options& options) {
 
 int replay_run(const Options& options) {
   const RunDirectory directory = options.directory();
+  if (const auto lease = io::view_lease(directory.path); !lease && lease.error().code == ENOENT)
+    return complain_no_run(directory);
   const auto result = replay_trace(directory.trace(), true);
   if (!result) return complain(result.error().message, kEnvironmentUnusable);
   std::cout << "digest " << std::hex << result->digest << std::dec << ", " << result->events

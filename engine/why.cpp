@@ -58,11 +58,9 @@ std::vector<InstanceId> find_instances(const io::Pipeline& pipeline, const std::
   std::vector<InstanceId> found;
   for (size_t t = 0; t < pipeline.graph.task_count(); ++t) {
     const scheduler::TaskSpec& task = pipeline.graph.task(TaskId(t));
-    const bool whole = target.empty() || target == task.name;
-    if (!whole && !target.starts_with(task.name + "[")) continue;
     for (uint32_t item = 0; item < task.instance_count; ++item) {
       const InstanceId instance = pipeline.graph.instance(TaskId(t), item);
-      if (whole || pipeline.label(instance) == target) found.push_back(instance);
+      if (matches_target(target, task.name, pipeline.item(instance))) found.push_back(instance);
     }
   }
   return found;
@@ -131,8 +129,16 @@ void print_explanation(const Question& question, const Explanation& one) {
   for (const std::string& other : one.waits_for) std::cout << "    waits for " << other << "\n";
   if (one.waits_for_more > 0)
     std::cout << "    and for " << one.waits_for_more << " more instances\n";
-  if (!one.skipped_because.empty())
-    std::cout << "    was skipped because " << one.skipped_because << " failed\n";
+  if (!one.skipped_because.empty()) {
+    const std::string_view because = one.skipped_because;
+    const bool held =
+        because.substr(0, because.find('[')) == one.label.substr(0, one.label.find('['));
+    std::cout << "    was skipped because "
+              << (held ? "its task was held: too many of its instances failed and none succeeded, "
+                         "the last one "
+                       : "")
+              << because << (held ? "" : " failed") << "\n";
+  }
   if (one.success) {
     std::cout << "    done by attempt " << attempt_text(one.success->attempt) << " on "
               << one.success->where << " in " << duration_text(one.success->wall) << ", "

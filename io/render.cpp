@@ -368,11 +368,15 @@ class AttemptRenderer {
   AttemptSpec spec_;
 };
 
-// Quoted where a shell would see more than one plain word.
-std::string word_for_people(const std::string& word) {
+// As one would type it in a shell; what is not known yet stands there as in the spec. `text` is the
+// part that is known.
+std::string word_for_people(const std::string& word, const std::string& text) {
   const bool plain =
-      !word.empty() && word.find_first_of(" \t\n'\"\\|><;&`*?[]()!#") == std::string::npos;
-  return plain ? word : "'" + word + "'";
+      !word.empty() && text.find_first_of(" \t\n'\"\\|><;&`*?[]{}()!#$~") == std::string::npos;
+  if (plain) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
 }
 
 }  // namespace
@@ -425,29 +429,41 @@ std::string Pipeline::command_text(InstanceId instance) const {
   const Scope scope(hidden->params, tasks[id.index()], graph.item_of(instance));
   std::string out;
   for (const Template& parts : command.words) {
+    bool is_list = false;
     std::string word;
+    std::string known;
+    const auto add_known = [&](const std::string& text) {
+      word += text;
+      known += text;
+    };
     for (const TemplatePart& part : parts) {
       if (part.use == Use::kText) {
-        word += part.text;
+        add_known(part.text);
         continue;
       }
       if (part.use == Use::kFolder) {
-        word += folder.string();
+        add_known(folder.string());
         continue;
       }
       const auto result = part.use == Use::kValue ? scope.evaluate(part) : ExpressionError();
       if (const auto* value = std::get_if<Value>(&result)) {
-        for (const std::string& item : value->list) {
-          word += (word.empty() ? "" : " ") + item;
+        if (value->kind == Value::Kind::kList) {  // as many words, and alone
+          for (const std::string& item : value->list) {
+            out += (out.empty() ? "" : " ") + word_for_people(item, item);
+          }
+          is_list = true;
         }
-        word += value->text;
+        add_known(value->text);
       } else {
         const size_t begin = part.text.find_first_not_of(' ');
         const size_t end = part.text.find_last_not_of(' ') + 1;
-        word += "${" + part.text.substr(begin, end - begin) + "}";
+        word += "${{ " + part.text.substr(begin, end - begin) + " }}";
       }
     }
-    out += (out.empty() ? "" : " ") + word_for_people(word);
+    if (is_list) {
+      continue;
+    }
+    out += (out.empty() ? "" : " ") + word_for_people(word, known);
   }
   return out;
 }

@@ -75,6 +75,13 @@ void read_task(SpecReading& reading, SpecTask& task) {
 
 void read_all(SpecReading& reading, const SpecOptions& options) {
   const NodeIndex root = reading.tree.root();
+  if (reading.tree[root].kind == YamlNode::Kind::kScalar) {
+    reading.diagnostics.error(
+        reading.tree[root].mark, "a spec must be a map, found " + shown(reading.tree[root]),
+        "a spec begins with 'sluice: 1'; a list of commands is run by 'sluice run --commands " +
+            options.file.filename().string() + "'");
+    return;
+  }
   if (!expect_map(reading, root, "a spec", "sluice: 1")) {
     return;
   }

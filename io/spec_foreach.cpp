@@ -162,6 +162,12 @@ class ForeachReader {
                                  "it stands in foreach itself, not in a factor or a case");
       return false;
     }
+    if (find_rule(Level::kForeachValue, node.key) != nullptr) {
+      reading_.diagnostics.error(
+          node.key_mark, "'" + node.key + "' stands where a foreach key is expected in " + where_,
+          "give the key a name: {x: {" + node.key + ": ...}}");
+      return false;
+    }
     return check_name(reading_, node, "a foreach key");
   }
 
@@ -233,7 +239,8 @@ class ForeachReader {
 
   // Reported already, or a note.
   static bool is_other_key(const YamlNode& node) {
-    return is_name(node.key) && find_rule(Level::kForeach, node.key) == nullptr;
+    return is_name(node.key) && find_rule(Level::kForeach, node.key) == nullptr &&
+           find_rule(Level::kForeachValue, node.key) == nullptr;
   }
 
   void check_distinct(const std::vector<Texts>& rows, const std::vector<NodeIndex>& nodes) {

@@ -61,8 +61,8 @@ constexpr std::array kRules = {
     KeyRule{Level::kTask, "priority", kYes, Shape::kInteger, "integer", "0", "higher first"},
     KeyRule{Level::kTask, "on_failure", kYes, Shape::kChoice, "stop, continue or ignore",
             "continue",
-            "after a failure: start nothing new, go on with what does not depend on it, or count "
-            "it as no failure of the run"},
+            "after a failure: stop the run in order, go on with what does not depend on it, or "
+            "count it as no failure of the run"},
     KeyRule{Level::kTask, "kernel", kLater, Shape::kText, "text", "none",
             "a function of a plug-in"},
     KeyRule{Level::kTask, "call", kLater, Shape::kText, "text", "none", "a call of a service"},
@@ -137,7 +137,7 @@ constexpr std::array kRules = {
 
     KeyRule{Level::kResources, "cpus", kYes, Shape::kCount, "integer", "1", "cores"},
     KeyRule{Level::kResources, "memory", kYes, Shape::kMemory, "memory", "not counted",
-            "main memory"},
+            "main memory: what runs at a time on a worker asks for no more than it has"},
     KeyRule{Level::kResources, "gpus", kLater, Shape::kAmount, "number", "0", "GPUs"},
     KeyRule{Level::kResources, "gpu_memory", kLater, Shape::kMemory, "memory", "0",
             "memory of a GPU"},

@@ -140,6 +140,23 @@ std::vector<std::string> read_keep_env(SpecReading& reading, NodeIndex keep_env,
   return names;
 }
 
+namespace {
+
+// $IN_x_ITEMS is the table of a list x, so an input x_ITEMS would hide it.
+void refuse_items_name(SpecReading& reading, const SpecTask& task, const SpecInput& list) {
+  for (const SpecInput& input : task.inputs) {
+    if (input.name == list.name + "_ITEMS") {
+      reading.diagnostics.error(input.mark,
+                                "task '" + task.name + "': $IN_" + input.name +
+                                    " would be both this input and the items of '" + list.name +
+                                    "'",
+                                "rename one of the two inputs");
+    }
+  }
+}
+
+}  // namespace
+
 void check_placed_names(SpecReading& reading, const SpecTask& task) {
   std::map<std::string, std::string> names = {{"in", "the folder of the inputs"}};
   for (const SpecOutput& output : task.outputs) {
@@ -147,6 +164,9 @@ void check_placed_names(SpecReading& reading, const SpecTask& task) {
   }
   for (size_t i = 0; i < task.inputs.size(); ++i) {
     const SpecInput& input = task.inputs[i];
+    if (task.text.inputs[i].is_list) {
+      refuse_items_name(reading, task, input);
+    }
     if (input.placed_as.empty()) {
       continue;
     }

@@ -355,7 +355,12 @@ std::string shown(const YamlNode& node) {
   if (node.kind != YamlNode::Kind::kScalar) {
     return node.kind == YamlNode::Kind::kMap ? "a map" : "a list";
   }
-  return node.style == YamlNode::Style::kAbsent ? "nothing" : "'" + node.text + "'";
+  if (node.style == YamlNode::Style::kAbsent) {
+    return "nothing";
+  }
+  constexpr size_t kShownMax = 60;
+  const size_t end = std::min(node.text.find('\n'), kShownMax);
+  return "'" + node.text.substr(0, end) + (node.text.size() > end ? "…'" : "'");
 }
 
 bool expect_map(SpecReading& reading, NodeIndex node, const std::string& what,

@@ -26,12 +26,14 @@ namespace fs = std::filesystem;
 constexpr const char* kScriptRunner =
     R"(trap '[[ $- != *e* ]] || printf "%s\n" "$LINENO" 2>/dev/null >"${0%/*}/line"' ERR; . "$0")";
 // Runs the setup that is $0, then the command that is given, in the environment that setup left.
-// Setup sees no arguments; what it prints goes to the log and it cannot take the command's stdin.
-constexpr const char* kSetupRunner = R"(sluice_command=("$@"); set --
+// Setup sees no arguments; what it prints goes to the log, it cannot take the command's stdin, and
+// where it goes to is not where the command starts.
+constexpr const char* kSetupRunner = R"(sluice_command=("$@"); sluice_folder=$PWD; set --
 exec {sluice_stdin}<&0 {sluice_stdout}>&1 </dev/null >&2
 . "$0"
 : >"${0%/*}/setup_state"
 exec <&"$sluice_stdin" >&"$sluice_stdout" {sluice_stdin}<&- {sluice_stdout}>&-
+cd -- "$sluice_folder"
 exec -- "${sluice_command[@]}")";
 
 struct StagedInput {

@@ -57,6 +57,11 @@ check_equal "one more case: the result is right" "$(cat p.run/results/total/sum.
 sed -i 's/2 \* /3 * /' p.yaml
 check "a changed command: why names it" \
   eval '"$sluice" why p.yaml "double[n=2]" --set "cases=[1, 2, 3, 4]" | grep -q "changed: its command"'
+sed 's/{twice: {value: int}}/{twice: {value: int, keep: true}}/; s/part: {file: part.txt}/part: {file: part.txt, keep: true}/' p.yaml >kept.yaml
+check "items: results of two tasks with items" "$sluice" run kept.yaml --set 'cases=[1, 2]'
+check_equal "items: a table says which result is whose" "$(cat kept.run/results/make/items.tsv kept.run/results/double/items.tsv)" \
+  $'n\tpart\n1\tn=1.part.txt\n2\tn=2.part.txt\nn\ttwice\n1\t3\n2\t6'
+ran >/dev/null
 check "a changed command: succeeds" "$sluice" run p.yaml --set 'cases=[1, 2, 3, 4]'
 check_equal "a changed command: its inputs, gone from node memory, are made again, then what follows" \
   "$(ran)" "double 1 double 2 double 3 double 4 make 1 make 2 make 3 make 4 total "

@@ -143,6 +143,34 @@ printf 'sluice: 1\ntasks: {a: {run: echo spec}}\n' >flow.txt
 check "list: a pipeline is one whatever its name ends with" "$sluice" run flow.txt
 check "list: a shell there" "$sluice" shell flow.run a -c true
 
+printf './run.sh --alpha=0.1 --grid 1,2\n' >opts.txt
+printf '#!/bin/sh\necho "$@"\n' >run.sh && chmod +x run.sh
+check "list: words with = and ," "$sluice" run --commands opts.txt
+check_equal "list: a line is named as it was typed, or as it is shown" \
+  "$("$sluice" logs opts.run 'command[line=./run.sh --alpha=0.1 --grid 1,2]')$("$sluice" logs opts.run 'command[line=./run.sh --alpha%3D0.1 --grid 1%2C2]')" \
+  "--alpha=0.1 --grid 1,2--alpha=0.1 --grid 1,2"
+check "list: why, as it was typed" "$sluice" why opts.run 'command[line=./run.sh --alpha=0.1 --grid 1,2]'
+check "list: a shell, as it was typed" "$sluice" shell opts.run 'command[line=./run.sh --alpha=0.1 --grid 1,2]' -c true
+check "list: force, as it was typed" "$sluice" run --commands opts.txt --force 'command[line=./run.sh --alpha=0.1 --grid 1,2]'
+check_says "list: it ran again" "\(1 ran now\)"
+
+# ---------------------------------------------------------------- the terminal goes away
+
+cat >hup.yaml <<YAML
+sluice: 1
+tasks:
+  quick: {foreach: {n: [1, 2]}, sh: 'echo \$ITEM_n >"\$OUT_o"; echo >>$scratch/quick', outputs: {o: {file: o}}}
+  long: {sh: 'echo >$scratch/long; exec sleep 600', after: [quick]}
+  all: {inputs: {o: quick.o}, sh: 'cat \$(cat "\$IN_o") >"\$OUT_p"', outputs: {p: {file: p}}, after: [long]}
+YAML
+"$sluice" run hup.yaml 2>hup.err &
+run=$!
+wait_until 60 test -e long
+kill -HUP "$run"
+wait "$run"
+check_equal "hangup: ends in order" "$?" 4
+check_equal "hangup: what is needed is saved" "$(counts hup.yaml)" "2 0 2"
+
 # ---------------------------------------------------------------- an attempt that leaves half of it
 
 # The first attempt writes one of two outputs, badly. Wherever the readers run, they see the second's.

@@ -9,7 +9,7 @@ awk '/^`hello.yaml`:/ {named = 1} named && /^```/ {++fences; next} fences == 1' 
   >"${scratch:?}/hello.yaml"
 check "documents: the pipeline of the README runs as printed" "${sluice:?}" run "$scratch/hello.yaml"
 check_equal "documents: its results are where the README says" \
-  "$(cat "$scratch"/hello.run/results/greet/*)" $'hello moon\nhello sun'
+  "$(cat "$scratch"/hello.run/results/greet/*.txt)" $'hello moon\nhello sun'
 
 for pipeline in configs/*/*.yaml; do
   check "documents: $pipeline passes sluice check" "$sluice" check "$pipeline"

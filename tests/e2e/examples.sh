@@ -44,7 +44,7 @@ fi
 
 check_status "files: one broken file makes the run end with 1" 1 "$sluice" run files/files.yaml
 check_says "files: the message of its program is in the summary" 'data/station-3.csv:4: "n.a." is no temperature'
-check_equal "files: the other four are done" "$(find files/files.run/results/summarise -type f | wc -l)" 4
+check_equal "files: the other four are done" "$(find files/files.run/results/summarise -name "*.row.tsv" | wc -l)" 4
 check "files: logs --failed shows the failed attempt" "$sluice" logs files/files.run --failed
 check_says "files: and only that" 'station-3'
 sed -i 's/n\.a\./15.9/' files/data/station-3.csv

@@ -57,7 +57,7 @@ check_equal "logs --json: each attempt and where its bytes are" \
   "1 exit 8 no luck"
 check_status "run --json: only of a plan" 2 "$sluice" run p.yaml --json
 check "logs --failed" "$sluice" logs p.run --failed
-check_says "logs --failed: equal ones once" "the same stderr from 2 more: use\[n="
+check_says "logs --failed: equal ones once" "2 more with the same stderr: use\[n="
 check_equal "logs --failed: the text is there once" "$(grep -c 'no luck' "$scratch/output")" 1
 check_equal "logs: one stream alone is its bytes and nothing else (UC-032)" \
   "$("$sluice" logs p.run 'make[n=4]' 2>/dev/null)" "out of 4"

@@ -95,8 +95,8 @@ TEST_CASE("explain: what changed since the last success, the old text beside the
   const Explanation command = explain_change(with(kSpec, "--fast", "--slow"), "make", "n=3");
   REQUIRE(command.changes.size() == 1);
   CHECK(command.changes[0].what == "its command");
-  CHECK(command.changes[0].was == "make --n=3 --fast ${out.x}");
-  CHECK(command.changes[0].is == "make --n=3 --slow ${out.x}");
+  CHECK(command.changes[0].was == "make --n=3 --fast ${{ out.x }}");
+  CHECK(command.changes[0].is == "make --n=3 --slow ${{ out.x }}");
 
   const Explanation script = explain_change(with(kSpec, "date", "date -u"), "sum", "");
   REQUIRE(script.changes.size() == 1);
