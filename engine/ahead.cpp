@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "engine/cli.h"
+#include "engine/preflight.h"
 #include "io/sources.h"
 #include "io/spec.h"
 
@@ -12,7 +13,9 @@ std::optional<io::Pipeline> read_and_print(const Options& options, io::Diagnosti
   const RunDirectory directory = options.directory();
   io::FileSourceIds sources(directory.sources_cache());
   auto pipeline = io::read_pipeline(options.spec_options(), sources, diagnostics);
+  if (pipeline) preflight(*pipeline, directory, any_machine(), diagnostics);
   diagnostics.print(std::cerr);
+  if (diagnostics.errors() > 0) return std::nullopt;
   return pipeline;
 }
 

@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <iostream>
 #include <set>
 #include <string>
@@ -42,10 +40,8 @@ class CountedSources final : public io::SourceIds {
 Expected<ThisMachine> this_machine() {
   const auto node = read_node();
   if (!node) return node.error();
-  ThisMachine machine;
+  ThisMachine machine = any_machine();
   machine.resources = {static_cast<int32_t>(node->cores.size()), node->memory_bytes};
-  if (const int64_t bytes = ::sysconf(_SC_ARG_MAX); bytes > 0)
-    machine.argument_bytes_max = static_cast<size_t>(bytes);
   return machine;
 }
 

@@ -16,11 +16,14 @@
 #include "engine/clock.h"
 #include "engine/launcher_client.h"
 #include "engine/poll_backoff.h"
+#include "engine/preflight.h"
 #include "engine/report.h"
 #include "engine/run_start.h"
 #include "engine/scheduler_rank.h"
 #include "engine/worker_rank.h"
 #include "io/checker_client.h"
+#include "io/files.h"
+#include "io/journal_scan.h"
 #include "io/sources.h"
 #include "io/spec.h"
 
@@ -191,7 +194,7 @@ bool Loop::add_scheduler(io::Pipeline& pipeline) {
   }
   start_ = std::move(*started);
   for (const std::string& text : start_.messages) report_->line("warn", text);
-  SchedulerOptions options{start_.run_uuid, start_.directory, start_.core, 0};
+  SchedulerOptions options{start_.run_uuid, start_.directory, start_.core, 0, context_.sources};
   options.workers_expected =
       static_cast<size_t>(context_.mpi_size) - (carries_worker(context_) ? 0 : 1);
   if (!context_.profile.empty()) {
@@ -324,12 +327,31 @@ int Loop::run() {
 
 }  // namespace
 
-std::optional<io::Pipeline> read_for_run(const Options& options) {
+namespace {
+
+// A run writes, replaces and cleans what lies in its directory.
+bool is_somebody_elses(const RunDirectory& directory) {
+  const auto names = io::real_files().list(directory.path);
+  if (!names || names->empty() || io::is_run_directory(*names)) return false;
+  std::cerr << "sluice: error: the run directory " << directory.path.string() << " holds '"
+            << names->front()
+            << "' but no run; name one with --run-dir that is new, empty, or of an "
+            << "earlier run\n";
+  return true;
+}
+
+}  // namespace
+
+std::optional<io::Pipeline> read_for_run(RankContext& context) {
+  const Options& options = context.options;
   const RunDirectory directory = options.directory();
+  if (is_somebody_elses(directory)) return std::nullopt;
   io::FileSourceIds sources(directory.sources_cache());
   io::Diagnostics diagnostics;
   auto pipeline = io::read_pipeline(options.spec_options(), sources, diagnostics);
+  if (pipeline) preflight(*pipeline, directory, any_machine(), diagnostics);
   diagnostics.print(std::cerr);
+  if (diagnostics.errors() > 0) return std::nullopt;
   if (pipeline) {
     if (const auto rules = run_rules(*pipeline, options); !rules) {
       std::cerr << "sluice: error: " << rules.error().message << "\n";
@@ -338,6 +360,7 @@ std::optional<io::Pipeline> read_for_run(const Options& options) {
   }
   if (pipeline && std::filesystem::exists(directory.path))
     (void)sources.save();  // a cache: only speed is lost
+  context.sources = sources.take_stamps();
   return pipeline;
 }
 

@@ -17,6 +17,7 @@
 #include "engine/launcher_client.h"
 #include "engine/topology.h"
 #include "io/pipeline.h"
+#include "io/sources.h"
 #include "io/store.h"
 #include "io/transport.h"
 
@@ -35,10 +36,11 @@ struct RankContext {
   Node node;
   io::StorePlace place;
   LauncherClient* launcher = nullptr;  // made by main, which says Quit through it at the end
+  io::SourceStamps sources = {};       // rank 0's, from read_for_run
 };
 
 // Rank 0 reads the pipeline before anything else; prints diagnostics. Nothing: exit with 2.
-[[nodiscard]] std::optional<io::Pipeline> read_for_run(const Options& options);
+[[nodiscard]] std::optional<io::Pipeline> read_for_run(RankContext& context);
 
 // `pipeline` on rank 0 only. Returns the rank's exit code; the caller leaves MPI.
 [[nodiscard]] int run_rank(const RankContext& context, io::Transport& transport,

@@ -235,9 +235,7 @@ AttemptPlaces places_of(const std::vector<LogEntry>& entries, const RunLedger& l
 Expected<bool> has_run(const RunDirectory& directory) {
   const auto names = io::real_files().list(directory.path);
   if (!names) return names.error();
-  return std::any_of(names->begin(), names->end(), [](const std::string& name) {
-    return io::segment_epoch(name) != 0 || name.starts_with("lease.");
-  });
+  return io::is_run_directory(*names);
 }
 
 // "", or why the options do not go together.

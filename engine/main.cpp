@@ -61,7 +61,7 @@ int run_alone(engine::RankContext& context) {
       std::cerr << "sluice: error: " << world.error().message << "\n";
     return kEnvironmentUnusable;
   }
-  auto pipeline = engine::read_for_run(context.options);
+  auto pipeline = engine::read_for_run(context);
   if (!pipeline) return kBadSpec;
   io::LocalNetwork network(1);
   return engine::run_rank(context, network.end(scheduler::WorkerId(0)), &*pipeline);
@@ -70,7 +70,7 @@ int run_alone(engine::RankContext& context) {
 [[noreturn]] void run_under_mpi(engine::RankContext& context) {
   std::optional<io::Pipeline> pipeline;
   const bool first = io::MpiSession::environment_rank() == 0;
-  if (first) pipeline = engine::read_for_run(context.options);
+  if (first) pipeline = engine::read_for_run(context);
   auto session = io::MpiSession::start();
   if (!session) {
     std::cerr << "sluice: error: " << session.error().message << "\n";
@@ -161,9 +161,8 @@ int with_output_written(int code) {
   return kEnvironmentUnusable;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+// The world's troubles at the edges, such as a working directory that is gone.
+int run_main(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], kRankVerb) == 0) return rank_main(argc, argv);
   engine::Options options;
   if (const int code = engine::parse_command_line(argc, argv, options); code >= 0)
@@ -174,4 +173,15 @@ int main(int argc, char** argv) {
   }
   if (options.verb != engine::Verb::kRun) return with_output_written(engine::run_verb(options));
   return guard_main(argc, argv, options);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run_main(argc, argv);
+  } catch (const std::system_error& error) {
+    std::cerr << "sluice: error: " << error.what() << "\n";
+    return kEnvironmentUnusable;
+  }
 }

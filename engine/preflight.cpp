@@ -1,6 +1,9 @@
 #include "engine/preflight.h"
 
+#include <unistd.h>
+
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <system_error>
 
@@ -126,6 +129,14 @@ class Preflight {
 };
 
 }  // namespace
+
+ThisMachine any_machine() {
+  ThisMachine machine;
+  machine.resources = {std::numeric_limits<int32_t>::max(), std::numeric_limits<int64_t>::max()};
+  if (const int64_t bytes = ::sysconf(_SC_ARG_MAX); bytes > 0)
+    machine.argument_bytes_max = static_cast<size_t>(bytes);
+  return machine;
+}
 
 void preflight(const io::Pipeline& pipeline, const RunDirectory& directory,
                const ThisMachine& machine, io::Diagnostics& diagnostics) {

@@ -16,6 +16,9 @@ struct ThisMachine {
   size_t argument_bytes_max = 2 << 20U;  // all words and variables of a program
 };
 
+// No bounds but those of this system: what is asked for may be elsewhere.
+[[nodiscard]] ThisMachine any_machine();
+
 void preflight(const io::Pipeline& pipeline, const RunDirectory& directory,
                const ThisMachine& machine, io::Diagnostics& diagnostics);
 

@@ -1,5 +1,7 @@
 #include "engine/record_keeper.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <charconv>
 #include <system_error>
@@ -28,6 +30,13 @@ Mail read_mail(const RunDirectory& directory) {
   }
   std::sort(mail.lost_ranks.begin(), mail.lost_ranks.end());
   return mail;
+}
+
+// Of a regular file; else 0.
+int64_t file_time_ns(const std::filesystem::path& path) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return 0;
+  return info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec;
 }
 
 }  // namespace
@@ -67,9 +76,10 @@ struct RecordKeeper::Side {
   }
 
   // Records say what will be where; only when they are on disk may the files appear in place.
-  std::vector<Status> commit(const std::vector<Commit>& batch) {
+  std::vector<Status> commit(std::vector<Commit>& batch) {
     Status status = Done{};
-    for (const Commit& one : batch) {
+    for (Commit& one : batch) {
+      one.durable.modified_ns = file_time_ns(directory.path / one.durable.temporary);
       if (status) status = journal.append(one.durable);
     }
     if (status) status = sync();  // first what is to be removed: it may have had the same name
@@ -111,6 +121,26 @@ void RecordKeeper::post(std::function<Status(Side&)> job, std::function<void(Sta
 
 void RecordKeeper::append(io::Record record) {
   post([record = std::move(record)](Side& side) { return side.append(record); }, {});
+}
+
+void RecordKeeper::append_done(io::record::DoneRecord record, Sources sources,
+                               std::function<void(const std::string&)> changed) {
+  auto found = std::make_shared<std::string>();
+  post(
+      [record = std::move(record), sources = std::move(sources), found](Side& side) mutable {
+        for (const auto& [file, stamp] : sources) {
+          if (io::look_at_source(file) != stamp) *found = file;
+        }
+        if (!found->empty()) record.key.low ^= 1U;
+        return side.append(record);
+      },
+      [this, found, changed = std::move(changed)](const Status& appended) {
+        if (!appended && !failed_) {
+          failed_ = true;
+          callbacks_.journal_failed(appended.error());
+        }
+        if (!found->empty()) changed(*found);
+      });
 }
 
 void RecordKeeper::commit(io::record::Durable durable, std::function<void(Status)> done) {

@@ -17,6 +17,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/io_thread.h"
@@ -24,6 +25,7 @@
 #include "io/files.h"
 #include "io/journal.h"
 #include "io/lease.h"
+#include "io/sources.h"
 #include "io/trace.h"
 #include "scheduler/types.h"
 
@@ -50,6 +52,11 @@ class RecordKeeper {
                std::unique_ptr<io::TraceWriter> trace, io::Lease lease, Callbacks callbacks);
 
   void append(io::Record record);
+  // If one of the sources is not as it was when the key was made, the key is made one that nothing
+  // has, so that the next submission runs the instance again, and `changed` is told the file.
+  using Sources = std::vector<std::pair<std::string, io::SourceStamp>>;
+  void append_done(io::record::DoneRecord record, Sources sources,
+                   std::function<void(const std::string& file)> changed);
   void commit(io::record::Durable durable, std::function<void(Status)> done);
   // A file for people of what the journal holds. Written if it is not there as it must be.
   void publish_text(const std::filesystem::path& relative, std::string text,

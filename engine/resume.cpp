@@ -116,15 +116,19 @@ class Resumer {
     // What was found under a name that no record gives may be anything.
     const bool unrecorded = place->path != durable.path && place->path != durable.temporary;
     const bool unsynced = !facts.done_synced || facts.unsynced.contains(spec.name);
+    // Another file of the same size, or one that was copied: then its record is brought up to date.
+    const bool other_time = durable.modified_ns != 0 && place->modified_ns != 0 &&
+                            durable.modified_ns != place->modified_ns;
     const char* why = unsynced     ? "it was written shortly before the end of the last run"
                       : unrecorded ? "it lies where no record puts it"
                       // People edit files. A clock that is ahead on the file server costs a look at
                       // the bytes, no more.
                       : place->written_ms > last_time_ms_ ? "it was written after the last run"
+                      : other_time                        ? "it is not the file that was recorded"
                                                           : nullptr;
     if (why != nullptr && !has_content(place->path, durable.content, why)) return false;
     if (place->path != wanted && !move(place->path, wanted)) return false;
-    if (wanted != durable.path) note_move(durable, wanted);
+    if (wanted != durable.path || other_time) note_place(durable, wanted, place->modified_ns);
     result_.durable_paths[object] = wanted;
     return true;
   }
@@ -133,7 +137,8 @@ class Resumer {
   struct Place {
     std::string path;  // relative to the run directory
     int64_t bytes = 0;
-    int64_t written_ms = 0;  // the latest change of it, or of anything in it
+    int64_t written_ms = 0;   // the latest change of it, or of anything in it
+    int64_t modified_ns = 0;  // of a file; 0: not known
   };
 
   // Where it is. The temporary name first: while it is there, the rename has not happened, and
@@ -161,11 +166,11 @@ class Resumer {
   [[nodiscard]] Expected<Place> look_at_file(const std::string& name) const {
     const auto size = files_.size(run_directory_ / name);
     if (!size) return size.error();
-    Place place{name, static_cast<int64_t>(*size), 0};
+    Place place{name, static_cast<int64_t>(*size), 0, 0};
     struct stat information {};
     if (::lstat((run_directory_ / name).c_str(), &information) == 0) {
-      place.written_ms =
-          information.st_mtim.tv_sec * 1000 + information.st_mtim.tv_nsec / 1'000'000;
+      place.modified_ns = information.st_mtim.tv_sec * 1'000'000'000 + information.st_mtim.tv_nsec;
+      place.written_ms = place.modified_ns / 1'000'000;
     }
     return place;
   }
@@ -174,7 +179,7 @@ class Resumer {
     io::TreeTimes times;
     const auto manifest = io::scan_tree(run_directory_ / name, &times);
     if (!manifest) return manifest.error();
-    return Place{name, manifest->bytes, times.newest_ms};
+    return Place{name, manifest->bytes, times.newest_ms, 0};
   }
 
   bool has_content(const std::string& place, scheduler::Hash128 content, const char* why) {
@@ -193,9 +198,10 @@ class Resumer {
     return moved.ok();
   }
 
-  void note_move(const io::record::Durable& durable, const std::string& to) {
+  void note_place(const io::record::Durable& durable, const std::string& to, int64_t modified_ns) {
     io::record::Durable record = durable;
     record.path = to;
+    record.modified_ns = modified_ns;
     record.temporary.clear();
     result_.moved.push_back(std::move(record));
   }

@@ -10,6 +10,7 @@
 //                                    count, and the latest change of any of them
 //   facts after the last sync, and   are suspect: such a file is hashed before it is trusted
 //     files written since the last run
+//     or at another time than recorded
 //
 // Everything else is not durable, and a message says why. Reads and renames in the run directory,
 // before the run starts and before results/.tmp is cleaned, with the lease held. One thread. Test:
@@ -34,7 +35,7 @@ namespace sluice::engine {
 struct Resume {
   std::vector<scheduler::event::Restored> restored;          // for the core, by instance
   std::map<scheduler::ObjectId, std::string> durable_paths;  // files; relative to the run directory
-  // Files that lie elsewhere than recorded: to be journalled before the run starts.
+  // Files that lie elsewhere or have another time than recorded: to be journalled before the start.
   std::vector<io::record::Durable> moved;
   // Saved intermediates below objects/ of instances that the spec no longer has: nobody reads them.
   std::vector<std::string> orphans;

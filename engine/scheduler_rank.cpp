@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/item_tables.h"
+#include "io/spec_describe.h"
 #include "io/spec_values.h"
 #include "scheduler/overloaded.h"
 
@@ -378,9 +379,29 @@ void SchedulerRank::instance_done(const decision::InstanceDone& done) {
   record.usage = done.usage;
   record.worker = done.worker.value;
   record.unix_time_ms = Clock::unix_time_ms();
-  keeper_.append(std::move(record));
+  append_done(done.instance, std::move(record));
   publish_values(done.instance);
   report_.attempt_done(done.usage.wall, pipeline_.graph.requests()[task.request].resources.cpus);
+}
+
+void SchedulerRank::append_done(InstanceId instance, io::record::DoneRecord record) {
+  RecordKeeper::Sources sources;
+  for (const io::TaskInput& input :
+       pipeline_.tasks[pipeline_.graph.task_of(instance).index()].inputs) {
+    if (input.join != io::JoinKind::kSource) continue;
+    const auto known = options_.sources.find(io::source_path(pipeline_, instance, input.name));
+    if (known != options_.sources.end()) sources.emplace_back(*known);
+  }
+  if (sources.empty()) {
+    keeper_.append(std::move(record));
+    return;
+  }
+  keeper_.append_done(std::move(record), std::move(sources), [this](const std::string& file) {
+    if (!changed_sources_.insert(file).second) return;
+    report_.line("warn", "'" + file +
+                             "' changed while the run went: what reads it runs again when the same "
+                             "command is given again");
+  });
 }
 
 void SchedulerRank::publish_values(InstanceId instance) {

@@ -31,7 +31,8 @@ struct SchedulerOptions {
   std::string run_uuid;
   RunDirectory directory;
   scheduler::CoreOptions core;
-  size_t workers_expected = 1;  // ranks that will say hello
+  size_t workers_expected = 1;    // ranks that will say hello
+  io::SourceStamps sources = {};  // files that inputs name, as they were when the keys were made
 };
 
 class SchedulerRank {
@@ -74,6 +75,7 @@ class SchedulerRank {
   void save_object(const scheduler::decision::SaveObject& save);
   void commit_object(const scheduler::decision::CommitObject& commit);
   void instance_done(const scheduler::decision::InstanceDone& done);
+  void append_done(scheduler::InstanceId instance, io::record::DoneRecord record);
   void publish_values(scheduler::InstanceId instance);
   void publish_text(const std::string& path, std::string text);
   void attempt_ended(const scheduler::decision::AttemptEnded& ended);
@@ -111,6 +113,7 @@ class SchedulerRank {
       known_;  // size and content of sealed objects, for their records
   std::set<scheduler::InstanceId> overtaken_;
   std::set<scheduler::TaskId> held_;                          // people were told
+  std::set<std::string> changed_sources_;                     // likewise
   std::map<scheduler::ObjectId, std::string> durable_paths_;  // relative to the run directory
   std::vector<scheduler::Event> posted_;
   bool sync_asked_ = false;

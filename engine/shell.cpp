@@ -1,5 +1,6 @@
 #include "engine/shell.h"
 
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include <utility>
 
 #include "engine/cli.h"
+#include "engine/descendants.h"
 #include "engine/environment.h"
 #include "engine/query.h"
 #include "engine/recorded_spec.h"
@@ -88,6 +90,8 @@ class Values {
   Environment environment = Environment::cleaned();
   environment.take(Environment::removed(), attempt.keep_environment);
   environment.set("PWD", staged.working_directory);
+  // If this process is killed, `clean` and the next run find the shell's by it.
+  environment.set("SLUICE_ATTEMPT", own_mark() + ".0");
   for (const auto& [name, value] : thread_variables(attempt.cpus)) environment.set(name, value);
   for (const auto& [name, value] : staged.environment) environment.set(name, value);
   // After the task's setup, as its command would be.
@@ -106,9 +110,18 @@ class Values {
   std::_Exit(kCannotStart);
 }
 
+volatile std::sig_atomic_t told_to_end = 0;
+
+void note_end(int) { told_to_end = 1; }
+
+// When the shell ends, what it started ends too, also what took itself out of its session.
 int run_shell(const io::StagedAttempt& staged, const io::AttemptSpec& attempt,
               const std::string& command) {
   std::cout << std::flush;
+  (void)::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  struct sigaction action {};
+  action.sa_handler = note_end;
+  for (const int signal : {SIGTERM, SIGHUP}) (void)::sigaction(signal, &action, nullptr);
   const pid_t child = ::fork();
   if (child == 0) become_shell(staged, attempt, command);
   if (child < 0)
@@ -117,8 +130,11 @@ int run_shell(const io::StagedAttempt& staged, const io::AttemptSpec& attempt,
   const auto before = std::signal(SIGINT, SIG_IGN);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    if (told_to_end != 0) (void)::kill(child, SIGHUP);  // an interactive bash ignores SIGTERM
   }
   std::signal(SIGINT, before);
+  if (!kill_all_descendants(scheduler::seconds(10)))
+    complain("processes that the shell started could not be ended", kQueryEnvironment);
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 

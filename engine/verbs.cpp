@@ -26,6 +26,7 @@ constexpr int kFailedReplay = 1;
 int stop_run(const Options& options) {
   const RunDirectory directory = options.directory();
   const auto lease = io::view_lease(directory.path);
+  if (!lease && lease.error().code == ENOENT) return complain_no_run(directory);
   if (!lease) return complain(lease.error().message, kEnvironmentUnusable);
   if (lease->owner.epoch == 0 || lease->owner.released ||
       lease->alive == io::LeaseView::Alive::kNo) {

@@ -245,6 +245,7 @@ std::string line_of(const record::Durable& r) {
       .text("temporary", r.temporary)
       .hash("content", r.content)
       .number("bytes", r.bytes)
+      .number("modified_ns", r.modified_ns)
       .finish();
 }
 

@@ -8,7 +8,7 @@
 //   parts    task names: [{name}]        (what the keys of that task are made of, in this segment)
 //   done     task item attempt key worker time wall_ns cpu_ns memory_peak parts
 //            out: [{name content bytes} | {name content bytes value}]
-//   durable  task item output path temporary content bytes    (before the file's rename)
+//   durable  task item output path temporary content bytes modified_ns   (before the file's rename)
 //   attempt  task item attempt cause exit_code signal detail stderr final worker time wall_ns ...
 //   skipped  task item because
 //   removed  task item output
@@ -112,6 +112,7 @@ struct Durable {  // written before the rename
   std::string temporary;  // relative: a resume completes the rename if only this one exists
   scheduler::Hash128 content;
   int64_t bytes = 0;
+  int64_t modified_ns = 0;  // of a file, which the rename keeps; 0: not known
 };
 struct Attempt {  // ended without success
   std::string task, item;

@@ -150,8 +150,14 @@ record::DoneRecord read_done(const Members& m) {
 }
 
 record::Durable read_durable(const Members& m) {
-  return {m.text("task"),      m.text("item"),    m.text("output"),          m.text("path"),
-          m.text("temporary"), m.hash("content"), m.number<int64_t>("bytes")};
+  return {m.text("task"),
+          m.text("item"),
+          m.text("output"),
+          m.text("path"),
+          m.text("temporary"),
+          m.hash("content"),
+          m.number<int64_t>("bytes"),
+          m.number<int64_t>("modified_ns")};
 }
 
 record::Attempt read_attempt(const Members& m) {

@@ -175,6 +175,12 @@ uint32_t segment_epoch(std::string_view file_name) {
   return parse_number(file_name, epoch) ? epoch : 0;
 }
 
+bool is_run_directory(const std::vector<std::string>& names) {
+  return std::any_of(names.begin(), names.end(), [](const std::string& name) {
+    return segment_epoch(name) != 0 || name.starts_with("lease.");
+  });
+}
+
 std::optional<record::Run> first_run_record(std::string_view content) {
   const size_t newline = content.find('\n');
   if (newline == std::string_view::npos) return {};

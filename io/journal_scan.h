@@ -33,6 +33,9 @@ struct SegmentLink {
 };
 
 [[nodiscard]] uint32_t segment_epoch(std::string_view file_name);  // 0: not a segment
+// Whether a folder with these names in it is that of a run: it has a segment, or a lease, which a
+// run has before its first segment.
+[[nodiscard]] bool is_run_directory(const std::vector<std::string>& names);
 [[nodiscard]] std::optional<record::Run> first_run_record(std::string_view content);
 // `heads` sorted by epoch. The segments that count, oldest first: the newest one that says which
 // run it belongs to, the one that it continues, and so on. Segments between them never got that

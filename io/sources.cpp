@@ -173,6 +173,14 @@ Expected<Hash128> from_hex(std::string_view text) {
 
 // The cache is text: header, hash of the rest, then a line per file, `id size mtime_ns inode path`.
 // Paths with a newline are not remembered.
+std::optional<SourceStamp> look_at_source(const std::filesystem::path& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) {
+    return std::nullopt;
+  }
+  return SourceStamp{info.st_size, nanoseconds_of(info.st_mtim), info.st_ino};
+}
+
 FileSourceIds::FileSourceIds(std::filesystem::path cache_file)
     : cache_file_(std::move(cache_file)) {
   if (cache_file_.empty()) {
@@ -214,6 +222,7 @@ Expected<Hash128> FileSourceIds::content_id(const std::filesystem::path& path) {
   entry.size = info.st_size;
   entry.mtime_ns = nanoseconds_of(info.st_mtim);
   entry.inode = info.st_ino;
+  stamps_[path.string()] = {entry.size, entry.mtime_ns, entry.inode};
   const auto known = entries_.find(path.string());
   if (known != entries_.end() && known->second.size == entry.size &&
       known->second.mtime_ns == entry.mtime_ns && known->second.inode == entry.inode) {

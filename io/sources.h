@@ -5,13 +5,26 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "scheduler/expected.h"
 #include "scheduler/types.h"
 
 namespace sluice::io {
+
+// By what a file is told to be the one that was read.
+struct SourceStamp {
+  int64_t size = 0;
+  int64_t mtime_ns = 0;
+  uint64_t inode = 0;
+  bool operator==(const SourceStamp&) const = default;
+};
+using SourceStamps = std::map<std::string, SourceStamp>;  // by path
+// None: it is not there, or cannot be looked at.
+[[nodiscard]] std::optional<SourceStamp> look_at_source(const std::filesystem::path& path);
 
 class SourceIds {
  public:
@@ -30,6 +43,8 @@ class FileSourceIds final : public SourceIds {
   explicit FileSourceIds(std::filesystem::path cache_file = {});
   [[nodiscard]] Expected<scheduler::Hash128> content_id(const std::filesystem::path& path) override;
   Status save() const;
+  // Of the files that were asked for, as they were then.
+  [[nodiscard]] SourceStamps take_stamps() { return std::move(stamps_); }
 
  private:
   struct Entry {
@@ -40,6 +55,7 @@ class FileSourceIds final : public SourceIds {
   };
   std::filesystem::path cache_file_;
   std::map<std::string, Entry> entries_;
+  SourceStamps stamps_;
 };
 
 // XXH3-128 (libxxhash) of a string or of a file's bytes.

@@ -369,7 +369,8 @@ Status Store::save(ObjectId object, const fs::path& temporary) const {
   fs::create_directories(temporary.parent_path(), code);
   if (code) return system_error("make the folder", temporary.parent_path(), code.value());
   const fs::path path = path_of(object, held->on_disk);
-  const mode_t mode = (held->mode & 0111U) != 0 ? 0777 : 0666;
+  // Later tasks read it where it is: nobody may change it by the way.
+  const mode_t mode = (held->mode & 0111U) != 0 ? 0555 : 0444;
   const Status copied = held->is_directory ? save_directory(path, temporary)
                                            : copy_file(path, temporary, mode, Sync::kFileAndFolder);
   if (copied) SLUICE_FAULT_POINT("store.saved");

@@ -143,7 +143,7 @@ Status copy_tree(const fs::path& from, const fs::path& to, const Manifest& manif
   if (done) {
     done = place_files(from, to, manifest,
                        [](const fs::path& source, const fs::path& copy, const TreeEntry& entry) {
-                         return copy_file(source, copy, entry.executable ? 0777 : 0666, Sync::kNo);
+                         return copy_file(source, copy, sealed_mode(entry), Sync::kNo);
                        });
   }
   if (done && sync == Sync::kFileAndFolder) done = sync_tree(to, manifest);

@@ -27,7 +27,8 @@ Status seal_tree(const std::filesystem::path& root, const Manifest& manifest);
 Status link_tree(const std::filesystem::path& from, const std::filesystem::path& to,
                  const Manifest& manifest);
 
-// A copy that its owner may change, as umask says. `to` must not exist. With Sync::kFileAndFolder
+// A copy whose files are read-only and whose directories are as umask says, so that its owner can
+// remove it. `to` must not exist. With Sync::kFileAndFolder
 // everything in it and the folder that holds it are on disk afterwards.
 Status copy_tree(const std::filesystem::path& from, const std::filesystem::path& to,
                  const Manifest& manifest, Sync sync);

@@ -400,6 +400,11 @@ void Agent::State::apply(const input::StartFailed& in) {
   const Attempt* attempt = find(in.attempt);
   if (attempt == nullptr || attempt->stage != Stage::kRunning) return;
   free_slot(in.attempt);
+  if (attempt->stopping) {  // no failure: it was not to run any more
+    report(event::AttemptStopped{self(), in.attempt, {}});
+    forget(in.attempt, false);
+    return;
+  }
   event::AttemptFailed failure;
   failure.cause = Cause::kStart;
   failure.detail = in.reason;

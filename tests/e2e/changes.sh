@@ -154,6 +154,78 @@ check "list: a shell, as it was typed" "$sluice" shell opts.run 'command[line=./
 check "list: force, as it was typed" "$sluice" run --commands opts.txt --force 'command[line=./run.sh --alpha=0.1 --grid 1,2]'
 check_says "list: it ran again" "\(1 ran now\)"
 
+# ---------------------------------------------------------------- files that look like the recorded ones
+
+# A file of the same size that is older than the run: a backup, say.
+cat >old.yaml <<'YAML'
+sluice: 1
+params: {p: {type: string, default: P}}
+tasks:
+  a: {sh: 'echo "$PARAM_p" >"$OUT_o"', outputs: {o: {file: o, keep: true}}}
+  b: {sh: 'cat "$IN_o" >"$OUT_q"', inputs: {o: a.o}, outputs: {q: {file: q}}}
+YAML
+check "old: runs" "$sluice" run old.yaml
+echo X >other && touch -d 2020-01-01 other && mv -f other old.run/results/a/o
+check "old: another file of the same size, older than the run" "$sluice" run old.yaml
+check_says "old: is seen" "a/o' has other bytes than recorded \(it is not the file that was recorded\)"
+check_equal "old: is made again" "$(cat old.run/results/a/o)" P
+cp -r old.run copy.run && cp old.yaml copy.yaml
+check "old: a copy of the whole directory" "$sluice" run copy.yaml
+check_says "old: has nothing to do" "nothing to do"
+check "old: other results after it" "$sluice" run old.yaml --set p=Q
+check "old: and a third submission" "$sluice" run old.yaml --set p=Q
+truncate -s 300 old.run/journal.3.jsonl
+check "old: a record that is lost in the middle" "$sluice" run old.yaml
+check_equal "old: does not make a later result that of the first command" "$(cat old.run/results/a/o old.run/results/b/q | xargs)" "P P"
+
+mkdir theirs && echo mine >theirs/spec.yaml
+check_status "theirs: a folder with other things in it is no run directory" 2 "$sluice" run old.yaml --run-dir theirs
+check_says "theirs: says what it found" "holds 'spec.yaml' but no run"
+check_equal "theirs: and left it alone" "$(cat theirs/*)" mine
+
+# A source that changes while it is read.
+echo one >source
+cat >source.yaml <<YAML
+sluice: 1
+tasks:
+  a: {sh: 'echo >$scratch/reads; until [[ -e $scratch/changed ]]; do sleep 0.02; done; cat "\$IN_s" >"\$OUT_o"', inputs: {s: {file: source}}, outputs: {o: {file: o}}}
+YAML
+"$sluice" run source.yaml >output 2>&1 &
+run=$!
+wait_until 60 test -e reads
+echo two >source
+touch changed
+wait "$run"
+check_says "source: a change while the run goes is told" "/source' changed while the run went"
+echo one >source
+check "source: as it was before" "$sluice" run source.yaml
+check_equal "source: the result is of what it holds now" "$(cat source.run/results/a/o)" one
+
+# ---------------------------------------------------------------- a shell leaves nothing
+
+"$sluice" shell old.run b -c 'setsid sleep 6677 & sleep 6677' 2>/dev/null &
+shell=$!
+check "shell: a daemon and a child run" wait_until 20 eval '[[ $(pgrep -fc "[s]leep 6677") -ge 2 ]]'
+kill -TERM "$shell"
+wait "$shell"
+check_equal "shell: told to end, it ends all of them" "$(pgrep -fc '[s]leep 6677')" 0
+"$sluice" shell old.run b -c 'setsid sleep 6678 >/dev/null 2>&1 &' 2>/dev/null
+check_equal "shell: at its end too" "$(pgrep -fc '[s]leep 6678')" 0
+
+# ---------------------------------------------------------------- no folder to stand in
+
+mkdir nowhere
+check_status "nowhere: a folder that is gone is no crash" 3 bash -c 'cd nowhere && rmdir ../nowhere && "$1" status ../old.run' bash "$sluice"
+check_says "nowhere: says what is wrong" "sluice: error: "
+
+# ---------------------------------------------------------------- what check refuses
+
+{ printf 'sluice: 1\ntasks:\n  a: {sh: "touch %s/a_ran"}\n  b: {run: [echo, ' "$scratch"; head -c 200000 /dev/zero | tr '\0' y; echo ']}'; } >long.yaml
+check_status "long: check refuses a word that no system takes" 2 "$sluice" check long.yaml
+check_status "long: plan too" 2 "$sluice" plan long.yaml
+check_status "long: and run, before it starts anything" 2 "$sluice" run long.yaml
+check "long: nothing ran" test ! -e a_ran
+
 # ---------------------------------------------------------------- the terminal goes away
 
 cat >hup.yaml <<YAML

@@ -57,7 +57,8 @@ check_equal "one process: a result is the whole tree" "$(listing one.run/results
   "$(mkdir -p t/deep/er t/empty && cd t && for i in 1 2 3; do echo "2.$i" >"part $i"; done && : >nothing &&
     head -c 3000000 /dev/zero >deep/er/zeros && printf '#!/bin/sh\necho tool 2\n' >tool && chmod +x tool &&
     ln -s "../part 1" deep/first && ln -s deep shortcut && listing .)"
-check "one process: its owner may change a result" test -w one.run/results/copy/n=2.copy/nothing
+check_equal "one process: files of a result are read-only, its folders can be removed" \
+  "$(stat -c %a one.run/results/copy/n=2.copy/nothing one.run/results/copy/n=2.copy/tool one.run/results/copy/n=2.copy | xargs)" "444 555 755"
 
 # -- again ----------------------------------------------------------------------------------------
 rm ran
@@ -138,6 +139,23 @@ YAML
   chmod 711 "$scratch" && chown -R 65534:65534 .
   check "somebody else: a copy of a read-only directory is an output" \
     setpriv --reuid=65534 --regid=65534 --clear-groups env TMPDIR="$PWD" HOME="$PWD" ./sluice run copy.yaml
+  # What a task was given from the run directory it may read only.
+  cat >write.yaml <<'YAML'
+sluice: 1
+params: {go: {type: bool, default: false}}
+tasks:
+  a: {sh: 'echo good >"$OUT_o"', outputs: {o: {file: o, keep: true}}}
+  b:
+    sh: 'if $PARAM_go; then printf BAD | dd of="$IN_o" conv=notrunc; fi; cat "$IN_o" >"$OUT_p"'
+    inputs: {o: a.o}
+    outputs: {p: {file: p}}
+YAML
+  as_somebody_else() { setpriv --reuid=65534 --regid=65534 --clear-groups env TMPDIR="$PWD" HOME="$PWD" ./sluice "$@"; }
+  check "somebody else: a run" as_somebody_else run write.yaml
+  check_status "somebody else: a task that writes its input, which is a result, fails" 1 as_somebody_else run write.yaml --set go=true
+  check_equal "somebody else: the result is as it was" "$(cat write.run/results/a/o)" good
+  check_status "somebody else: a shell cannot change a result by the way" 1 as_somebody_else shell write.run b -c 'echo BAD >"$IN_o"'
+  check_equal "somebody else: it is still as it was" "$(cat write.run/results/a/o)" good
   check_equal "somebody else: with all of it" "$(cat copy.run/results/copy/e/sub/x copy.run/results/copy/e/y | xargs)" "1 2"
   cd ..
 else

@@ -338,7 +338,7 @@ TEST_CASE("store: an object cut behind its back is an error, not short data") {
   CHECK_FALSE(f.store.read_piece(kObject, 0, 10, form));
 }
 
-TEST_CASE("store: a saved object is a copy that its owner may change") {
+TEST_CASE("store: a saved object is a read-only copy") {
   Fixture f;
   f.seal("result");
   const fs::path saved = f.folder / "run/results/.tmp/17";
@@ -346,7 +346,7 @@ TEST_CASE("store: a saved object is a copy that its owner may change") {
   REQUIRE(f.store.save(kObject, saved));
   ::umask(before);
   CHECK(read_text(saved) == "result");
-  CHECK(mode_of(saved) == 0644);
+  CHECK(mode_of(saved) == 0444);
   CHECK(f.store.holds(kObject));
   CHECK_FALSE(f.store.save(ObjectId(9), saved));
 }

@@ -88,7 +88,7 @@ TEST_CASE("tree files: a file that went meanwhile leaves no half of a linked tre
   CHECK_FALSE(fs::exists(folder / "to"));
 }
 
-TEST_CASE("tree files: a copy is whole, its owner may change it, and it stays by itself") {
+TEST_CASE("tree files: a copy is whole, its files are read-only, and it stays by itself") {
   const TemporaryFolder folder;
   test::write_tree(folder / "from", kTree);
   const Manifest manifest = scan(folder / "from");
@@ -99,8 +99,8 @@ TEST_CASE("tree files: a copy is whole, its owner may change it, and it stays by
   CHECK(test::read_tree(folder / "to") == kTree);
   CHECK(mode_of(folder / "to") == 0755);
   CHECK(mode_of(folder / "to/bin") == 0755);
-  CHECK(mode_of(folder / "to/bin/tool") == 0755);
-  CHECK(mode_of(folder / "to/data") == 0644);
+  CHECK(mode_of(folder / "to/bin/tool") == 0555);
+  CHECK(mode_of(folder / "to/data") == 0444);
   CHECK_FALSE(fs::equivalent(folder / "from/data", folder / "to/data"));
 }
 
