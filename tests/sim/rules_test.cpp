@@ -33,7 +33,8 @@ TEST_CASE("sim: retries that wait, and ask for more each time, end like others")
         graph_of(seed, {.retry = growing(), .timeout = scheduler::seconds(3), .cpus_max = 4});
     SimulationOptions options = options_of(seed);
     for (engine::WorkerPlan& plan : options.workers) {
-      plan.resources.memory_bytes = 1LL << (20U + draw(seed, plan.resources.cpus, 8));
+      const auto cpus = static_cast<uint64_t>(plan.resources.cpus);
+      plan.resources.memory_bytes = int64_t{1} << (20U + draw(seed, cpus, 8));
     }
     options.model.crash_permille = 150;
     options.model.hang_permille = 30;
