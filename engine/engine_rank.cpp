@@ -325,17 +325,19 @@ int Loop::run() {
   return scheduler_ ? scheduler_->exit_code() : 0;
 }
 
-}  // namespace
-
-namespace {
-
-// A run writes, replaces and cleans what lies in its directory.
+// A run writes, replaces and cleans what lies in its directory. Killed at once, it may have left
+// there no more than its guard's word of a death.
 bool is_somebody_elses(const RunDirectory& directory) {
   const auto names = io::real_files().list(directory.path);
-  if (!names || names->empty() || io::is_run_directory(*names)) return false;
+  if (!names || io::is_run_directory(*names)) return false;
+  const auto foreign = std::find_if(names->begin(), names->end(), [&](const std::string& name) {
+    const std::filesystem::path path = directory.path / name;
+    return path != directory.lost() && path != directory.stop_request() &&
+           !path.string().starts_with(directory.sources_cache().string());
+  });
+  if (foreign == names->end()) return false;
   std::cerr << "sluice: error: the run directory " << directory.path.string() << " holds '"
-            << names->front()
-            << "' but no run; name one with --run-dir that is new, empty, or of an "
+            << *foreign << "' but no run; name one with --run-dir that is new, empty, or of an "
             << "earlier run\n";
   return true;
 }

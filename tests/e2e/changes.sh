@@ -181,6 +181,8 @@ check_equal "old: does not make a later result that of the first command" "$(cat
 mkdir theirs && echo mine >theirs/spec.yaml
 check_status "theirs: a folder with other things in it is no run directory" 2 "$sluice" run old.yaml --run-dir theirs
 check_says "theirs: says what it found" "holds 'spec.yaml' but no run"
+mkdir -p early/lost && echo killed >early/lost/0
+check "theirs: a run that was killed before it began left one of ours" "$sluice" run old.yaml --run-dir early
 check_equal "theirs: and left it alone" "$(cat theirs/*)" mine
 
 # A source that changes while it is read.
