@@ -77,6 +77,10 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
+int complain_of_option(const std::string& verb, const std::string& name, const std::string& help) {
+  return complain("'sluice " + verb + "' has no option '" + name + "'; " + help);
+}
+
 // Words that no option took. CLI11 may report what is missing because of them; they come first.
 int complain_of_unknown(const CLI::App& verb, const std::string& verb_name,
                         const std::vector<std::string>& unknown) {
@@ -85,8 +89,8 @@ int complain_of_unknown(const CLI::App& verb, const std::string& verb_name,
     if (word.size() < 2 || word[0] != '-') continue;
     const std::string name = word.substr(0, word.find('='));
     const std::string near = io::did_you_mean(name, option_names(verb));
-    return complain("'sluice " + verb_name + "' has no option '" + name + "'; " +
-                    (near.empty() ? help : "did you mean '" + near + "'?"));
+    return complain_of_option(verb_name, name,
+                              near.empty() ? help : "did you mean '" + near + "'?");
   }
   return complain("'sluice " + verb_name + "' does not expect '" + unknown.front() + "'; " + help);
 }

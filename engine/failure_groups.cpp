@@ -36,6 +36,7 @@ std::string last_lines(const std::string& text) {
 std::string hosts_text(const std::map<std::string, size_t>& hosts) {
   if (hosts.size() == 1) return hosts.begin()->first;
   std::vector<std::pair<size_t, std::string>> sorted;
+  sorted.reserve(hosts.size());
   for (const auto& [host, count] : hosts) sorted.emplace_back(count, host);
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });

@@ -77,6 +77,7 @@ std::vector<ReasonCount> group_reasons(const io::Pipeline& pipeline, const Forec
     group.second = &verdict;
   }
   std::vector<ReasonCount> reasons;
+  reasons.reserve(groups.size());
   for (const auto& [key, group] : groups) {
     reasons.push_back({std::get<Verdict::Kind>(key),
                        reason_text(pipeline, *group.second, Naming::kTasks), group.first});

@@ -253,6 +253,7 @@ std::vector<CauseReport> report_causes(const RunLedger& ledger) {
     report.instances += now && !instance.gone ? 1 : 0;
   }
   std::vector<CauseReport> causes;
+  causes.reserve(by_cause.size());
   for (auto& [key, report] : by_cause) causes.push_back(std::move(report));
   std::stable_sort(causes.begin(), causes.end(),
                    [](const auto& a, const auto& b) { return a.attempts > b.attempts; });

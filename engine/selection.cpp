@@ -26,6 +26,20 @@ std::vector<std::string> task_names(const io::Pipeline& pipeline) {
 // "grid=64,alpha=0.1" as pairs; values stay as in labels.
 using Wanted = std::vector<std::pair<std::string, std::string>>;
 
+Error no_pair(const std::string& target, const std::string& found) {
+  return {"'" + target + "': '" + found + "' is not of the form key=value; write '" +
+              target.substr(0, target.find('[')) + "[key=value]'",
+          0};
+}
+
+Error no_key(const std::string& target, const std::string& task, const std::string& key,
+             const std::vector<std::string>& keys) {
+  return {"'" + target + "': '" + task + "' has no foreach key '" + key + "'; " +
+              (keys.empty() ? "it has no foreach: write '" + task + "'"
+                            : io::suggestion(key, keys, "its keys are")),
+          0};
+}
+
 Expected<Wanted> parse_item(const std::string& target, const std::string& item) {
   Wanted wanted;
   for (size_t at = 0; at <= item.size();) {
@@ -33,9 +47,7 @@ Expected<Wanted> parse_item(const std::string& target, const std::string& item) 
     const std::string one = item.substr(at, end - at);
     const size_t equals = one.find('=');
     if (equals == std::string::npos || equals == 0) {
-      return Error{"'" + target + "': '" + one + "' is not of the form key=value; write '" +
-                       target.substr(0, target.find('[')) + "[key=value]'",
-                   0};
+      return no_pair(target, one);
     }
     wanted.emplace_back(one.substr(0, equals), one.substr(equals + 1));
     at = end + 1;
@@ -66,11 +78,7 @@ Expected<std::vector<InstanceId>> matching(const io::Pipeline& pipeline, TaskId 
   const io::TaskText& text = pipeline.tasks[task.index()];
   for (const auto& [key, value] : *wanted) {
     if (std::find(text.keys.begin(), text.keys.end(), key) != text.keys.end()) continue;
-    const std::string name = pipeline.graph.task(task).name;
-    return Error{"'" + target + "': '" + name + "' has no foreach key '" + key + "'; " +
-                     (text.keys.empty() ? "it has no foreach: write '" + name + "'"
-                                        : io::suggestion(key, text.keys, "its keys are")),
-                 0};
+    return no_key(target, pipeline.graph.task(task).name, key, text.keys);
   }
   std::vector<InstanceId> found;
   for (uint32_t i = 0; i < pipeline.graph.task(task).instance_count; ++i) {

@@ -100,6 +100,7 @@ class Values {
   words.emplace_back(kShell);
   if (!command.empty()) words.insert(words.end(), {"-c", command});
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   if (::chdir(staged.working_directory.c_str()) == 0) {

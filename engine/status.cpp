@@ -153,6 +153,7 @@ std::vector<FailureGroup> group_failures(const RunLedger& ledger) {
     group.failures.push_back(instance.last_failure);
   }
   std::vector<FailureGroup> sorted;
+  sorted.reserve(groups.size());
   for (auto& [key, group] : groups) sorted.push_back(std::move(group));
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
     return a.failures.size() > b.failures.size();

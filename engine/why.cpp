@@ -66,6 +66,11 @@ std::vector<InstanceId> find_instances(const io::Pipeline& pipeline, const std::
   return found;
 }
 
+std::string no_instance(const std::string& task, const std::string& target,
+                        const std::string& first) {
+  return "task '" + task + "' has no instance '" + target + "'; its first is '" + first + "'";
+}
+
 int nothing_found(const io::Pipeline& pipeline, const std::string& target) {
   const std::string task_name = target.substr(0, target.find('['));
   std::vector<std::string> names;
@@ -74,10 +79,8 @@ int nothing_found(const io::Pipeline& pipeline, const std::string& target) {
     if (task.name != task_name) continue;
     if (task.instance_count == 0)
       return complain("task '" + task_name + "' has no instances: its list is empty", kQueryUsage);
-    const std::string first = pipeline.label(task.first_instance);
-    return complain(
-        "task '" + task_name + "' has no instance '" + target + "'; its first is '" + first + "'",
-        kQueryUsage);
+    return complain(no_instance(task_name, target, pipeline.label(task.first_instance)),
+                    kQueryUsage);
   }
   const std::string near = io::did_you_mean(task_name, names);
   return complain(
@@ -176,6 +179,7 @@ std::vector<Group> group_instances(const Question& question,
     group.first = instance;
   }
   std::vector<Group> out;
+  out.reserve(groups.size());
   for (auto& [key, group] : groups) out.push_back(std::move(group));
   return out;
 }

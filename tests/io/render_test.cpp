@@ -115,7 +115,8 @@ tasks:
   CHECK(spec->outputs[1].file_name == "s.txt");
   CHECK(spec->outputs[1].value_type == ValueType::kInt);
   CHECK(p->command_text(InstanceId(0)).find("prog 'a b' --grid=64 128 1.0e-4") == 0);
-  CHECK(p->command_text(InstanceId(0)).find("${{ in.obs }} --out=${{ out.x }}.tmp") != std::string::npos);
+  CHECK(p->command_text(InstanceId(0)).find("${{ in.obs }} --out=${{ out.x }}.tmp") !=
+        std::string::npos);
 }
 
 TEST_CASE("render: a script gets only the params and items that it names") {
