@@ -240,7 +240,7 @@ int clean_run(const Options& options) {
   std::optional<io::Lease> lease;
   if (options.dry_run) {
     const auto view = io::view_lease(directory.path);
-    if (view && !view->owner.released && view->alive != io::LeaseView::Alive::kNo) {
+    if (view && view->may_run()) {
       std::cerr << "sluice: warn: a run may be going on there; without --dry-run nothing would be "
                    "removed\n";
     }

@@ -78,6 +78,7 @@ class Follower {
   }
   void print_rest(const LogEntry& entry, bool err) {
     const auto text = io::read_log(entry, err);
+    if (!text) std::cerr << "sluice: error: " << text.error().message << "\n";
     const auto known = progress_.find({entry.attempt, err});
     const auto printed = static_cast<size_t>(known == progress_.end() ? 0 : known->second.bytes);
     if (text && text->size() > printed) {
@@ -109,7 +110,7 @@ class Follower {
 
 bool may_run(const RunDirectory& directory) {
   const auto lease = io::view_lease(directory.path);
-  return lease && !lease->owner.released && lease->alive != io::LeaseView::Alive::kNo;
+  return lease && lease->may_run();
 }
 
 }  // namespace

@@ -161,7 +161,6 @@ int with_output_written(int code) {
   return kEnvironmentUnusable;
 }
 
-// The world's troubles at the edges, such as a working directory that is gone.
 int run_main(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], kRankVerb) == 0) return rank_main(argc, argv);
   engine::Options options;
@@ -178,6 +177,13 @@ int run_main(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::error_code gone;
+  (void)std::filesystem::current_path(gone);
+  if (gone) {
+    std::cerr << "sluice: error: the folder that this was started in is gone (" << gone.message()
+              << "); change to one that is there\n";
+    return kEnvironmentUnusable;
+  }
   try {
     return run_main(argc, argv);
   } catch (const std::system_error& error) {
