@@ -25,6 +25,7 @@ build    | header CLI/CLI.hpp     | libcli11-dev       | CLI11 2
 optional | command ccache         | ccache             | ccache
 optional | command ld.mold        | mold               | mold
 tests    | header doctest/doctest.h | doctest-dev      | doctest 2.4
+tests    | command pgrep          | procps             | pgrep
 tests    | command h5dump         | hdf5-tools         | the HDF5 command-line tools
 tests    | python jsonschema      | python3-jsonschema | the Python module jsonschema
 tests    | python yaml            | python3-yaml       | the Python module yaml
