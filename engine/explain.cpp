@@ -56,9 +56,7 @@ void show_difference(Change& change) {
 }  // namespace
 
 std::string cause_text(const io::record::Attempt& failure) {
-  if (failure.cause == "exit") return "exit " + std::to_string(failure.exit_code);
-  if (failure.cause == "signal") return signal_text(failure.signal);
-  return failure.cause;
+  return cause_text(failure.cause, failure.exit_code, failure.signal);
 }
 
 Explanation Explainer::explain(InstanceId instance) const {

@@ -123,19 +123,25 @@ class Printer {
   bool wrote_any_ = false;
 };
 
+// Of a failed attempt; "" if its directory was not kept.
+std::string kept_directory(const LogEntry& entry, const RunDirectory& directory) {
+  std::error_code ignored;
+  const std::filesystem::path failed = directory.failed(entry.attempt);
+  const bool kept = has_failed(entry) && std::filesystem::is_directory(failed, ignored);
+  return kept ? failed.string() : "";
+}
+
 void print_paths(const std::vector<LogEntry>& entries, const RunDirectory& directory) {
   std::cout << "task\titem\tattempt\toutcome\tstream\tfile\toffset\tbytes\tfailed_directory\n";
   for (const LogEntry& entry : entries) {
-    std::error_code ignored;
-    const std::filesystem::path failed = directory.failed(entry.attempt);
-    const bool kept = has_failed(entry) && std::filesystem::is_directory(failed, ignored);
+    const std::string kept = kept_directory(entry, directory);
     for (const bool err : {false, true}) {
       std::cout << entry.task << '\t' << (entry.item.empty() ? "-" : entry.item) << '\t'
                 << attempt_text(entry.attempt) << '\t' << entry.outcome << '\t'
                 << (err ? "stderr" : "stdout") << '\t' << entry.pack.string() << '\t'
                 << (err ? entry.offset + entry.out_bytes : entry.offset) << '\t'
-                << (err ? entry.err_bytes : entry.out_bytes) << '\t'
-                << (kept ? failed.string() : "-") << '\n';
+                << (err ? entry.err_bytes : entry.out_bytes) << '\t' << (kept.empty() ? "-" : kept)
+                << '\n';
     }
   }
 }
@@ -143,9 +149,7 @@ void print_paths(const std::vector<LogEntry>& entries, const RunDirectory& direc
 void print_json(const std::vector<LogEntry>& entries, const RunDirectory& directory) {
   nlohmann::ordered_json json = {{"version", 1}, {"attempts", nlohmann::json::array()}};
   for (const LogEntry& entry : entries) {
-    std::error_code ignored;
-    const std::filesystem::path failed = directory.failed(entry.attempt);
-    const bool kept = has_failed(entry) && std::filesystem::is_directory(failed, ignored);
+    const std::string kept = kept_directory(entry, directory);
     const auto stream = [&](int64_t offset, int64_t bytes, int64_t written, int64_t dropped) {
       return nlohmann::ordered_json{
           {"offset", offset}, {"bytes", bytes}, {"written", written}, {"dropped", dropped}};
@@ -160,7 +164,7 @@ void print_json(const std::vector<LogEntry>& entries, const RunDirectory& direct
         stream(entry.offset, entry.out_bytes, entry.out_written_bytes, entry.out_dropped_bytes);
     one["stderr"] = stream(entry.offset + entry.out_bytes, entry.err_bytes, entry.err_written_bytes,
                            entry.err_dropped_bytes);
-    one["failed_directory"] = kept ? nlohmann::json(failed.string()) : nullptr;
+    one["failed_directory"] = kept.empty() ? nlohmann::json() : nlohmann::json(kept);
     json["attempts"].push_back(std::move(one));
   }
   std::cout << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";

@@ -42,9 +42,7 @@ std::string attempt_text(scheduler::AttemptId attempt) {
 }
 
 std::string cause_text(const io::RunLedger::Failure& failure) {
-  if (failure.cause == "exit") return "exit " + std::to_string(failure.exit_code);
-  if (failure.cause == "signal") return signal_text(failure.signal);
-  return std::string(failure.cause);
+  return cause_text(failure.cause, failure.exit_code, failure.signal);
 }
 
 std::string quoted_lines(std::string_view text, std::string_view indent) {

@@ -111,12 +111,15 @@ void RecordKeeper::post(std::function<Status(Side&)> job, std::function<void(Sta
         return [this, status, done] {
           if (done) {
             done(*status);
-          } else if (!failed_) {
-            failed_ = true;
-            callbacks_.journal_failed(status->error());
+          } else {
+            journal_failed(status->error());
           }
         };
       });
+}
+
+void RecordKeeper::journal_failed(const Error& error) {
+  if (!std::exchange(failed_, true)) callbacks_.journal_failed(error);
 }
 
 void RecordKeeper::append(io::Record record) {
@@ -135,10 +138,7 @@ void RecordKeeper::append_done(io::record::DoneRecord record, Sources sources,
         return side.append(record);
       },
       [this, found, changed = std::move(changed)](const Status& appended) {
-        if (!appended && !failed_) {
-          failed_ = true;
-          callbacks_.journal_failed(appended.error());
-        }
+        if (!appended) journal_failed(appended.error());
         if (!found->empty()) changed(*found);
       });
 }
@@ -230,10 +230,7 @@ void RecordKeeper::tick(scheduler::Instant now) {
       },
       [this, actions, mail](const Status& status) {
         sync_posted_ = false;
-        if (!status && !failed_) {
-          failed_ = true;
-          callbacks_.journal_failed(status.error());
-        }
+        if (!status) journal_failed(status.error());
         if (status) {
           for (const auto& action : *actions) action();
         }

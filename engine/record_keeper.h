@@ -90,6 +90,7 @@ class RecordKeeper {
 
   std::shared_ptr<Side> side_;
   Callbacks callbacks_;
+  void journal_failed(const Error& error);  // tells it once
   bool failed_ = false;
   scheduler::Instant next_tick_;
   std::deque<std::function<void()>> waiting_for_sync_;

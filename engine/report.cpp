@@ -56,6 +56,12 @@ std::string time_text(int64_t unix_time_ms) {
   return text;
 }
 
+std::string cause_text(std::string_view cause, int exit_code, int signal) {
+  if (cause == "exit") return "exit " + std::to_string(exit_code);
+  if (cause == "signal") return signal_text(signal);
+  return std::string(cause);
+}
+
 std::string signal_text(int signal) {
   const char* name = strsignal(signal);
   return "signal " + std::to_string(signal) + " (" + (name == nullptr ? "unknown" : name) + ")";

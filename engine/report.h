@@ -65,6 +65,8 @@ class Report {
 [[nodiscard]] std::string duration_text(
     scheduler::Duration duration);                          // "1.2 s", "3 min 20 s", "2 h 5 min"
 [[nodiscard]] std::string time_text(int64_t unix_time_ms);  // local time, "2026-11-30 11:33:00"
-[[nodiscard]] std::string signal_text(int signal);          // "signal 11 (Segmentation fault)"
+// "exit 3", "signal 11 (Segmentation fault)", else the cause's name.
+[[nodiscard]] std::string cause_text(std::string_view cause, int exit_code, int signal);
+[[nodiscard]] std::string signal_text(int signal);  // "signal 11 (Segmentation fault)"
 
 }  // namespace sluice::engine

@@ -36,14 +36,8 @@ constexpr scheduler::Duration kPingEvery = scheduler::seconds(1);
 constexpr size_t kRecordsPendingMax =
     20'000;  // above it nothing new is started until the disk has caught up
 
-std::string cause_text(const event::AttemptFailed& failed) {
-  if (failed.cause == scheduler::Cause::kExit) return "exit " + std::to_string(failed.exit_code);
-  if (failed.cause == scheduler::Cause::kSignal) return signal_text(failed.signal);
-  return scheduler::cause_name(failed.cause);
-}
-
-// What the attempt had and what the next one gets, where these differ: the history of a retry.
-// What follows it. `retries`: how often its task tries again after this cause.
+// What follows the attempt: what it had and what the next one gets, where these differ. `retries`:
+// how often its task tries again after this cause.
 std::string next_text(const decision::AttemptEnded& ended, int retries) {
   if (ended.elsewhere) return "; not charged, another worker tries it";
   const auto memory = [](const scheduler::Grant& grant) {
@@ -444,7 +438,8 @@ void SchedulerRank::attempt_ended(const decision::AttemptEnded& ended) {
   keeper_.append(std::move(record));
   // "exit 3" says it all.
   const bool is_plain = detail == "exited with " + std::to_string(failed.exit_code);
-  report_.failed({pipeline_.label(ended.instance), task.name, failed.attempt, cause_text(failed),
+  report_.failed({pipeline_.label(ended.instance), task.name, failed.attempt,
+                  cause_text(scheduler::cause_name(failed.cause), failed.exit_code, failed.signal),
                   workers_[failed.worker].hello.host, is_plain ? "" : detail, failed.stderr_tail,
                   ended.final});
 }

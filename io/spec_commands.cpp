@@ -324,6 +324,25 @@ class CommandReader {
   CommandTemplate& command_;
 };
 
+// in.x alone, where x is a list of values or the value is one.
+bool is_list_input(const SpecReading& reading, const SpecTask& task, const TemplatePart& part) {
+  const Expression& expression = part.expression.front();
+  if (!expression.is_name() || expression.names().front().parts.size() != 2) {
+    return false;
+  }
+  const std::string& name = expression.names().front().parts[1];
+  for (size_t i = 0; i < task.inputs.size(); ++i) {
+    const SpecInput& input = task.inputs[i];
+    if (input.name != name || input.is_source || !input.resolved) {
+      continue;
+    }
+    const SpecOutput& output = reading.tasks[input.producer].outputs[input.output];
+    const bool is_joined = i < task.text.inputs.size();  // else its join is in error
+    return (is_joined && task.text.inputs[i].is_list) || output.value_type == ValueType::kList;
+  }
+  return false;
+}
+
 }  // namespace
 
 // Only the least size is known before the run; staging looks at the true one.
@@ -349,29 +368,6 @@ void check_path_words(SpecReading& reading, const SpecTask& task) {
     }
   }
 }
-
-namespace {
-
-// in.x alone, where x is a list of values or the value is one.
-bool is_list_input(const SpecReading& reading, const SpecTask& task, const TemplatePart& part) {
-  const Expression& expression = part.expression.front();
-  if (!expression.is_name() || expression.names().front().parts.size() != 2) {
-    return false;
-  }
-  const std::string& name = expression.names().front().parts[1];
-  for (size_t i = 0; i < task.inputs.size(); ++i) {
-    const SpecInput& input = task.inputs[i];
-    if (input.name != name || input.is_source || !input.resolved) {
-      continue;
-    }
-    const SpecOutput& output = reading.tasks[input.producer].outputs[input.output];
-    const bool is_joined = i < task.text.inputs.size();  // else its join is in error
-    return (is_joined && task.text.inputs[i].is_list) || output.value_type == ValueType::kList;
-  }
-  return false;
-}
-
-}  // namespace
 
 // A list that is known only in a run, such as the gathered values of in.x: one word each, or none.
 void check_list_words(SpecReading& reading, const SpecTask& task) {

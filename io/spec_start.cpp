@@ -111,6 +111,19 @@ void report_placed(SpecReading& reading, const SpecInput& input, const std::stri
   reading.diagnostics.error(reading.tree[input.as_node].mark, text, hint);
 }
 
+// $IN_x_ITEMS is the table of a list x, so an input x_ITEMS would hide it.
+void refuse_items_name(SpecReading& reading, const SpecTask& task, const SpecInput& list) {
+  for (const SpecInput& input : task.inputs) {
+    if (input.name == list.name + "_ITEMS") {
+      reading.diagnostics.error(input.mark,
+                                "task '" + task.name + "': $IN_" + input.name +
+                                    " would be both this input and the items of '" + list.name +
+                                    "'",
+                                "rename one of the two inputs");
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> read_keep_env(SpecReading& reading, NodeIndex keep_env,
@@ -139,23 +152,6 @@ std::vector<std::string> read_keep_env(SpecReading& reading, NodeIndex keep_env,
   }
   return names;
 }
-
-namespace {
-
-// $IN_x_ITEMS is the table of a list x, so an input x_ITEMS would hide it.
-void refuse_items_name(SpecReading& reading, const SpecTask& task, const SpecInput& list) {
-  for (const SpecInput& input : task.inputs) {
-    if (input.name == list.name + "_ITEMS") {
-      reading.diagnostics.error(input.mark,
-                                "task '" + task.name + "': $IN_" + input.name +
-                                    " would be both this input and the items of '" + list.name +
-                                    "'",
-                                "rename one of the two inputs");
-    }
-  }
-}
-
-}  // namespace
 
 void check_placed_names(SpecReading& reading, const SpecTask& task) {
   std::map<std::string, std::string> names = {{"in", "the folder of the inputs"}};
