@@ -177,12 +177,13 @@ void Attempts::adopt(const launch::Start& start, pid_t pid, std::array<io::FileD
   attempt.started = now;
   attempt.stream_directory = start.stream_directory;
   attempt.pipes = std::move(pipes);
+  // The run directory is there by now, so links in its path are seen.
+  if (stream_prefix_.empty()) stream_prefix_ = live_stream_prefix(setup_.run_directory);
   by_pid_[pid] = std::move(owned);
   by_id_[start.attempt] = &attempt;
   for (size_t which = 0; which < attempt.pipes.size(); ++which) {
     const int fd = attempt.pipes[which].get();
-    attempt.streams[which].set_name(
-        live_stream_name(setup_.run_directory, start.attempt, which == 1));
+    attempt.streams[which].set_name(live_stream_name(stream_prefix_, start.attempt, which == 1));
     ::fcntl(fd, F_SETFL, O_NONBLOCK);
     by_fd_[fd] = {&attempt, which};
     if (!setup_.watch(fd)) close_stream(attempt, which);
@@ -247,7 +248,6 @@ void Attempts::read_stream(Attempt& attempt, size_t which, int reads_max) {
 void Attempts::close_stream(Attempt& attempt, size_t which) {
   const int fd = attempt.pipes[which].get();
   if (fd < 0) return;
-  setup_.unwatch(fd);
   by_fd_.erase(fd);
   attempt.pipes[which].reset();
 }

@@ -36,9 +36,8 @@ class Attempts {
     std::string run_directory;  // whose attempts these are; "" if unknown
     rlimit open_files{};        // what children get
     std::function<void(const LaunchMessage&)> report;
-    std::function<bool(int fd)> watch;    // call on_readable(fd) when it is
-    std::function<void(int fd)> unwatch;  // before it is closed
-    std::function<bool(pid_t)> is_own;    // the rank or sluice-h5: no attempt's
+    std::function<bool(int fd)> watch;  // call on_readable(fd) when it is, until it is closed
+    std::function<bool(pid_t)> is_own;  // the rank or sluice-h5: no attempt's
   };
   explicit Attempts(Setup setup);
   ~Attempts();
@@ -95,6 +94,7 @@ class Attempts {
   std::map<pid_t, Orphan> orphans_;
   std::vector<Waiting> waiting_;
   uint64_t sequence_ = 0;
+  std::string stream_prefix_;
   scheduler::Instant next_look_ = scheduler::Instant::never();  // for orphans that were missed
 };
 

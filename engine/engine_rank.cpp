@@ -20,6 +20,7 @@
 #include "engine/report.h"
 #include "engine/run_start.h"
 #include "engine/scheduler_rank.h"
+#include "engine/turn_watch.h"
 #include "engine/worker_rank.h"
 #include "io/checker_client.h"
 #include "io/files.h"
@@ -109,15 +110,28 @@ class Loop {
  private:
   void dispatch(WorkerId from, std::span<const std::byte> bytes);
   bool read_launcher();
+  void read_checker();
   void read_signals();
   void wait();
+  void take_turn();
   [[nodiscard]] bool finished() const;
+  [[nodiscard]] bool scheduler_lost() const;
+  void say_counts() const;
   [[nodiscard]] Instant now() const { return clock_.now(); }
+
+  // Descriptors that are worth a look, as of the last wait.
+  struct Ready {
+    bool signals = true;
+    bool launcher = true;
+    bool checker = true;
+  };
 
   const RankContext& context_;
   io::Transport& transport_;
   int signal_fd_;
   Clock clock_;
+  TurnWatch watch_;
+  Ready ready_;
   PollBackoff backoff_;
   LauncherClient& launcher_;
   io::CheckerClient checker_{kCheckerFd};
@@ -194,7 +208,8 @@ bool Loop::add_scheduler(io::Pipeline& pipeline) {
   }
   start_ = std::move(*started);
   for (const std::string& text : start_.messages) report_->line("warn", text);
-  SchedulerOptions options{start_.run_uuid, start_.directory, start_.core, 0, context_.sources};
+  SchedulerOptions options{start_.run_uuid,  start_.directory, start_.core, 0,
+                           context_.sources, &watch_};
   options.workers_expected =
       static_cast<size_t>(context_.mpi_size) - (carries_worker(context_) ? 0 : 1);
   if (!context_.profile.empty()) {
@@ -231,6 +246,15 @@ void Loop::dispatch(WorkerId from, std::span<const std::byte> bytes) {
   // Rank 0's process may have both roles: each ignores what is not for it.
   if (scheduler_) scheduler_->on_message(now(), from, *message);
   if (worker_) worker_->on_message(now(), from, std::move(*message));
+}
+
+void Loop::read_checker() {
+  std::vector<io::CheckReply> replies;
+  // A broken socket means that the launcher is dead: read_launcher sees it.
+  (void)checker_.read(now(), replies);
+  for (const io::CheckReply& reply : replies) {
+    if (worker_) worker_->on_checked(now(), reply);
+  }
 }
 
 bool Loop::read_launcher() {
@@ -286,43 +310,55 @@ void Loop::wait() {
   if (worker_io_) fds.push_back({worker_io_->fd(), POLLIN, 0});
   if (start_.keeper) fds.push_back({start_.keeper->fd(), POLLIN, 0});
   const timespec timeout{timeout_ns / 1'000'000'000, timeout_ns % 1'000'000'000};
-  (void)ppoll(fds.data(), fds.size(), &timeout, nullptr);
+  const int found = ppoll(fds.data(), fds.size(), &timeout, nullptr);
+  ready_ = Ready{found > 0 && fds[0].revents != 0, found > 0 && fds[1].revents != 0,
+                 found > 0 && fds[2].revents != 0};
 }
 
+void Loop::take_turn() {
+  active_ = false;
+  (void)transport_.poll([this](WorkerId from, io::Channel,
+                               std::span<const std::byte> bytes) { dispatch(from, bytes); },
+                        kMessagesPerTurn);
+  if (ready_.launcher && !read_launcher()) launcher_gone_ = true;
+  if (ready_.checker) read_checker();
+  if (worker_io_) worker_io_->run_completions();
+  if (start_.keeper) start_.keeper->run_completions();
+  if (ready_.signals) read_signals();
+  if (worker_) worker_->tick(now());
+  if (start_.keeper) start_.keeper->tick(now());
+  if (scheduler_) {
+    scheduler_->tick(now());
+    scheduler_->schedule(now());
+  }
+}
+
+bool Loop::scheduler_lost() const { return !scheduler_ && worker_->scheduler_lost(clock_.now()); }
+
 int Loop::run() {
-  bool worker_saw_end = false;
   while (!finished()) {
-    active_ = false;
-    (void)transport_.poll([this](WorkerId from, io::Channel,
-                                 std::span<const std::byte> bytes) { dispatch(from, bytes); },
-                          kMessagesPerTurn);
-    if (!read_launcher()) launcher_gone_ = true;
-    std::vector<io::CheckReply> replies;
-    (void)checker_.read(now(),
-                        replies);  // a broken socket means that the launcher is dead: seen above
-    for (const io::CheckReply& reply : replies) {
-      if (worker_) worker_->on_checked(now(), reply);
-    }
-    if (worker_io_) worker_io_->run_completions();
-    if (start_.keeper) start_.keeper->run_completions();
-    read_signals();
-    if (worker_) worker_->tick(now());
-    if (start_.keeper) start_.keeper->tick(now());
-    if (scheduler_) {
-      scheduler_->tick(now());
-      scheduler_->schedule(now());
-    } else if (worker_->scheduler_lost(now())) {
+    watch_.begin(now());
+    take_turn();
+    watch_.end(now());
+    if (scheduler_lost()) {
       std::cerr << "sluice: worker " << context_.mpi_rank << " on " << context_.node.host
                 << " has not heard from rank 0 for 60 s and leaves; the next submission continues "
                    "the run\n";
-      worker_saw_end = true;
+      launcher_gone_ = true;
       break;
     }
     wait();
   }
+  say_counts();
   if (signal_exit_ != 0) return signal_exit_;
-  if (launcher_gone_ || worker_saw_end) return kEnvironmentUnusable;
+  if (launcher_gone_) return kEnvironmentUnusable;
   return scheduler_ ? scheduler_->exit_code() : 0;
+}
+
+void Loop::say_counts() const {
+  const char* debug = std::getenv("SLUICE_DEBUG");
+  if (debug == nullptr || std::string_view(debug) != "1") return;
+  std::cerr << "sluice: debug: rank " << context_.mpi_rank << ": " << watch_.text() << "\n";
 }
 
 // A run writes, replaces and cleans what lies in its directory. Killed at once, it may have left

@@ -44,34 +44,46 @@ void IoThread::post(Job job) {
 }
 
 size_t IoThread::run_completions() {
-  uint64_t ignored = 0;
-  (void)!read(event_fd_, &ignored, sizeof ignored);
+  if (!told_.load(std::memory_order_acquire)) return 0;
   std::deque<Completion> batch;
   {
     const std::lock_guard lock(mutex_);
+    uint64_t ignored = 0;
+    (void)!read(event_fd_, &ignored, sizeof ignored);
+    told_.store(false, std::memory_order_relaxed);
     batch.swap(completed_);
   }
   for (Completion& completion : batch) {
     --pending_;
-    if (completion) completion();
+    completion();
   }
   return batch.size();
 }
 
 void IoThread::loop() {
-  std::unique_lock lock(mutex_);
+  std::deque<Job> batch;
   while (true) {
-    wake_.wait(lock, [this] { return stop_ || !jobs_.empty(); });
-    if (jobs_.empty()) return;  // stop_, and everything posted is done
-    Job job = std::move(jobs_.front());
-    jobs_.pop_front();
-    lock.unlock();
-    Completion completion = job();
-    lock.lock();
-    completed_.push_back(std::move(completion));
-    const uint64_t one = 1;
-    (void)!write(event_fd_, &one, sizeof one);
+    {
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, [this] { return stop_ || !jobs_.empty(); });
+      if (jobs_.empty()) return;  // stop_, and everything posted is done
+      batch.swap(jobs_);
+    }
+    for (Job& job : batch) hand_over(std::exchange(job, nullptr)());
+    batch.clear();
   }
+}
+
+void IoThread::hand_over(Completion completion) {
+  if (!completion) {
+    --pending_;
+    return;
+  }
+  const std::lock_guard lock(mutex_);
+  completed_.push_back(std::move(completion));
+  if (told_.exchange(true, std::memory_order_release)) return;
+  const uint64_t one = 1;
+  (void)!write(event_fd_, &one, sizeof one);
 }
 
 }  // namespace sluice::engine

@@ -3,10 +3,14 @@
 // when run_completions() is called. The control thread waits on fd(). The destructor finishes all
 // posted jobs first.
 //
+// Only what the control thread has to hear wakes it: jobs without a completion are silent, and many
+// completions wake it once.
+//
 // Owner: the control thread, which alone calls post() and run_completions(). Test:
 // tests/engine/io_thread_test.cpp
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -30,15 +34,17 @@ class IoThread {
   // Readable while completions wait.
   [[nodiscard]] int fd() const { return event_fd_; }
   size_t run_completions();
-  // Jobs whose completion has not run yet: the control thread holds back new work when there are
-  // too many.
-  [[nodiscard]] size_t pending() const { return pending_; }
+  // Jobs that have not run, or whose completion has not: the control thread holds back new work
+  // when there are too many.
+  [[nodiscard]] size_t pending() const { return pending_.load(std::memory_order_relaxed); }
 
  private:
   void loop();
+  void hand_over(Completion completion);
 
   int event_fd_ = -1;
-  size_t pending_ = 0;  // control thread only
+  std::atomic<size_t> pending_ = 0;
+  std::atomic<bool> told_ = false;  // event_fd_ is readable
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Job> jobs_;              // guarded by mutex_

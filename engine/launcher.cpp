@@ -149,7 +149,6 @@ Launcher::Launcher(const ProcessTree& tree, const Aftermath& aftermath, const st
   setup.open_files = open_files_;
   setup.report = [this](const LaunchMessage& message) { rank_->send(message); };
   setup.watch = [this](int fd) { return watch(fd, Source::kStream, EPOLLIN); };
-  setup.unwatch = [this](int fd) { unwatch(fd); };
   setup.is_own = [this](pid_t pid) { return pid == rank_pid_ || checker_->owns(pid); };
   attempts_ = std::make_unique<Attempts>(std::move(setup));
 }

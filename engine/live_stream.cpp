@@ -25,13 +25,6 @@ constexpr std::string_view kMemoryFile = "/memfd:";  // what /proc calls them
 constexpr std::string_view kDeleted = " (deleted)";
 constexpr size_t kRunDigits = 16;
 
-std::string run_prefix(const std::string& run_directory) {
-  std::error_code ignored;
-  fs::path path = fs::weakly_canonical(run_directory, ignored);
-  if (!path.has_filename()) path = path.parent_path();  // "here/" is "here"
-  return "sluice." + io::to_hex(io::hash_text(path.string())).substr(0, kRunDigits) + ".";
-}
-
 bool is_launcher(const fs::path& process) {
   std::ifstream in(process / "comm");
   std::string name;
@@ -68,14 +61,20 @@ void add_streams(const fs::path& process, std::string_view prefix,
 
 }  // namespace
 
-std::string live_stream_name(const std::string& run_directory, scheduler::AttemptId attempt,
-                             bool err) {
-  return run_prefix(run_directory) + std::to_string(attempt.value) + (err ? ".err" : ".out");
+std::string live_stream_prefix(const std::string& run_directory) {
+  std::error_code ignored;
+  fs::path path = fs::weakly_canonical(run_directory, ignored);
+  if (!path.has_filename()) path = path.parent_path();  // "here/" is "here"
+  return "sluice." + io::to_hex(io::hash_text(path.string())).substr(0, kRunDigits) + ".";
+}
+
+std::string live_stream_name(const std::string& prefix, scheduler::AttemptId attempt, bool err) {
+  return prefix + std::to_string(attempt.value) + (err ? ".err" : ".out");
 }
 
 std::vector<LiveStream> find_live_streams(const std::string& run_directory) {
   std::vector<LiveStream> streams;
-  const std::string prefix = run_prefix(run_directory);
+  const std::string prefix = live_stream_prefix(run_directory);
   std::error_code code;
   fs::directory_iterator entry("/proc", code);
   for (; !code && entry != fs::directory_iterator(); entry.increment(code)) {

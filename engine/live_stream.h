@@ -15,9 +15,11 @@
 
 namespace sluice::engine {
 
-// "sluice.<digits for the run directory>.<attempt>.out" or ".err"
-[[nodiscard]] std::string live_stream_name(const std::string& run_directory,
-                                           scheduler::AttemptId attempt, bool err);
+// "sluice.<digits for the run directory>.": how the names of that run's streams begin.
+[[nodiscard]] std::string live_stream_prefix(const std::string& run_directory);
+// <prefix><attempt>.out or .err
+[[nodiscard]] std::string live_stream_name(const std::string& prefix, scheduler::AttemptId attempt,
+                                           bool err);
 
 struct LiveStream {
   scheduler::AttemptId attempt;

@@ -17,6 +17,7 @@ namespace {
 constexpr scheduler::Duration kTick = scheduler::milliseconds(200);
 constexpr uint64_t kSyncBytes = 1ULL << 20U;
 constexpr uint64_t kTicksPerBeat = 5;
+constexpr size_t kTraceBytes = 64U << 10U;
 
 Mail read_mail(const RunDirectory& directory) {
   Mail mail;
@@ -192,9 +193,15 @@ void RecordKeeper::after_sync(std::function<void()> action) {
   waiting_for_sync_.push_back(std::move(action));
 }
 
-void RecordKeeper::trace(io::Bytes block) {
+void RecordKeeper::trace(const io::Bytes& block) {
+  trace_.insert(trace_.end(), block.begin(), block.end());
+  if (trace_.size() >= kTraceBytes) post_trace();
+}
+
+void RecordKeeper::post_trace() {
+  if (trace_.empty()) return;
   post(
-      [block = std::move(block)](Side& side) -> Status {
+      [block = std::exchange(trace_, {})](Side& side) -> Status {
         if (side.trace && !side.trace->append(block))
           side.trace.reset();  // the run matters more than its trace
         return Done{};
@@ -215,6 +222,7 @@ void RecordKeeper::write_status(std::function<std::string(uint64_t journal_bytes
 void RecordKeeper::tick(scheduler::Instant now) {
   if (now < next_tick_) return;
   next_tick_ = now + kTick;
+  post_trace();
   if (sync_posted_) return;  // the disk is slow: one at a time
   sync_posted_ = true;
   auto actions = std::make_shared<std::deque<std::function<void()>>>(std::move(waiting_for_sync_));
@@ -239,6 +247,7 @@ void RecordKeeper::tick(scheduler::Instant now) {
 }
 
 void RecordKeeper::close(io::record::End end, std::function<void(Status)> done) {
+  post_trace();
   post(
       [end = std::move(end)](Side& side) {
         Status status = side.journal.append(end);

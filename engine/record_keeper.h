@@ -63,7 +63,9 @@ class RecordKeeper {
                     std::function<void(Status)> done);
   void remove(const std::filesystem::path& relative);  // a saved intermediate; at the next sync
   void after_sync(std::function<void()> action);
-  void trace(io::Bytes block);
+  // Written with others: when there is enough of it, and at every tick. A trace whose end is
+  // missing is one of a shorter time.
+  void trace(const io::Bytes& block);
   // `text` is given the length of the journal, whose records so far are those of the decisions so
   // far; it runs on the I/O thread.
   void write_status(std::function<std::string(uint64_t journal_bytes)> text);
@@ -86,11 +88,13 @@ class RecordKeeper {
     std::function<void(Status)> done;
   };
   void post_commits();
+  void post_trace();
   void post(std::function<Status(Side&)> job, std::function<void(Status)> done);
 
   std::shared_ptr<Side> side_;
   Callbacks callbacks_;
   void journal_failed(const Error& error);  // tells it once
+  io::Bytes trace_;                         // not posted yet
   bool failed_ = false;
   scheduler::Instant next_tick_;
   std::deque<std::function<void()>> waiting_for_sync_;

@@ -601,6 +601,11 @@ void SchedulerRank::write_status() {
   json["instances"] = pipeline_.graph.instance_count();
   json["results_pending"] = core_.counts().results_pending;
   json["workers"] = workers_.size();
+  if (options_.watch != nullptr) {
+    json["control_thread"] = {{"turns", options_.watch->turns()},
+                              {"blocked_over_1_ms", options_.watch->blocked()},
+                              {"longest_blocked_ms", options_.watch->longest().ns / 1'000'000}};
+  }
   json["tasks"] = nlohmann::ordered_json::array();
   json["running"] = nlohmann::ordered_json::array();
   for (size_t t = 0; t < pipeline_.graph.task_count(); ++t) {

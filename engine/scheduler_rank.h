@@ -20,6 +20,7 @@
 #include "engine/record_keeper.h"
 #include "engine/report.h"
 #include "engine/run_directory.h"
+#include "engine/turn_watch.h"
 #include "io/pipeline.h"
 #include "io/transport.h"
 #include "io/wire.h"
@@ -31,8 +32,9 @@ struct SchedulerOptions {
   std::string run_uuid;
   RunDirectory directory;
   scheduler::CoreOptions core;
-  size_t workers_expected = 1;    // ranks that will say hello
-  io::SourceStamps sources = {};  // files that inputs name, as they were when the keys were made
+  size_t workers_expected = 1;       // ranks that will say hello
+  io::SourceStamps sources = {};     // files that inputs name, as they were when the keys were made
+  const TurnWatch* watch = nullptr;  // of the loop that drives this, for status.json
 };
 
 class SchedulerRank {

@@ -28,6 +28,7 @@ namespace message = io::message;
 namespace {
 
 constexpr int64_t kFailedDirectoryBytesMax = 64LL << 20U;
+constexpr scheduler::Duration kMemoryKillsAge = scheduler::seconds(1);
 
 bool disk_is_full(const Error& error) { return error.code == ENOSPC || error.code == EDQUOT; }
 
@@ -97,6 +98,8 @@ WorkerRank::WorkerRank(WorkerOptions options, io::Store store, io::Transport& tr
 void WorkerRank::start(Instant now) {
   now_ = now;
   heard_scheduler_ = now;
+  memory_kills_ = memory_kills();
+  memory_kills_read_ = now;
   message::Hello hello;
   hello.host = options_.host;
   hello.node_key = options_.node_key;
@@ -312,7 +315,7 @@ void WorkerRank::stage(AttemptId id) {
 
 void WorkerRank::launch(const effect::Launch& given) {
   Attempt& attempt = *attempts_.at(given.attempt);
-  attempt.memory_kills_before = memory_kills();
+  attempt.memory_kills_before = memory_kills_lately();
   launch::Start start;
   start.attempt = given.attempt;
   start.argv = attempt.staged.argv;
@@ -331,6 +334,16 @@ void WorkerRank::launch(const effect::Launch& given) {
   launcher_.send(start);
 }
 
+// The kernel's counter, at most kMemoryKillsAge old: reading it takes longer than a launch. So a
+// kill of that little time before an attempt counts as if it had been within it.
+int64_t WorkerRank::memory_kills_lately() {
+  if (memory_kills_read_ + kMemoryKillsAge <= now_) {
+    memory_kills_ = memory_kills();
+    memory_kills_read_ = now_;
+  }
+  return memory_kills_;
+}
+
 void WorkerRank::on_launcher(Instant now, const LaunchMessage& received) {
   now_ = now;
   const auto* exited = std::get_if<launch::Exited>(&received);
@@ -344,7 +357,11 @@ void WorkerRank::on_launcher(Instant now, const LaunchMessage& received) {
   }
   input::Exited given{exited->attempt, exited->exit_code, exited->signal, exited->usage,
                       exited->err.tail};
-  given.memory_ran_out = memory_kills() > found->second->memory_kills_before;
+  if (exited->exit_code != 0 || exited->signal != 0) {
+    memory_kills_ = memory_kills();
+    memory_kills_read_ = now;
+    given.memory_ran_out = memory_kills_ > found->second->memory_kills_before;
+  }
   explain(*found->second, given);
   feed(now, given);
 }
@@ -462,6 +479,9 @@ void WorkerRank::clean(AttemptId id, bool failed) {
             folder = directory_.failed(id)]() -> IoThread::Completion {
     Status logged = Done{};
     if (ran && logs) logged = append_log(*logs, id, *attempt);
+    for (const launch::Stream* stream : {&attempt->exited.out, &attempt->exited.err}) {
+      if (!stream->path.empty()) (void)::unlink(stream->path.c_str());
+    }
     if (failed && ran) (void)store->keep_failed(id, folder, kFailedDirectoryBytesMax);
     (void)store->clean(id);
     if (logged) return {};

@@ -79,6 +79,7 @@ class WorkerRank {
   void fetch_durable(scheduler::ObjectId object);
   void stage(scheduler::AttemptId attempt);
   void launch(const scheduler::effect::Launch& launch);
+  [[nodiscard]] int64_t memory_kills_lately();
   static void explain(const Attempt& attempt, scheduler::input::Exited& exited);
   void check(scheduler::AttemptId attempt);
   void finish_check(scheduler::AttemptId attempt);
@@ -108,6 +109,8 @@ class WorkerRank {
       check_ids_;  // request -> attempt, output
   std::map<std::string, int> complaints_;
   scheduler::Instant now_;
+  int64_t memory_kills_ = 0;
+  scheduler::Instant memory_kills_read_;
   scheduler::Instant heard_scheduler_;
   bool left_ = false;
 };

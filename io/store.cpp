@@ -38,7 +38,7 @@ Status make_tier(const fs::path& folder) {
                      "; expected a directory of ours that no one else may enter: remove it",
                  EPERM};
   }
-  for (const char* part : {"o", "a"}) {
+  for (const char* part : {"o", "a", "t"}) {
     const Status inner = make_folder(folder / part);
     if (!inner) return inner;
   }
@@ -108,6 +108,10 @@ fs::path Store::path_of(ObjectId object, bool on_disk) const {
 
 fs::path Store::attempt_folder(AttemptId attempt, bool on_disk) const {
   return tier(on_disk) / "a" / std::to_string(attempt.value);
+}
+
+fs::path Store::temporary_folder(AttemptId attempt) const {
+  return place_.disk / "t" / std::to_string(attempt.value);
 }
 
 fs::path Store::arriving_path(ObjectId object, bool on_disk) const {
@@ -222,12 +226,19 @@ void Store::count_sealed(AttemptId attempt, const AttemptSpec& spec, int64_t byt
 }
 
 Status Store::clean(AttemptId attempt) {
-  attempts_.erase(attempt);
-  for (const bool on_disk : {false, true}) {
-    const Status removed = remove_tree(attempt_folder(attempt, on_disk));
-    if (!removed) return removed;
+  const auto found = attempts_.find(attempt);
+  if (found == attempts_.end()) return Done{};
+  const fs::path folder = attempt_folder(attempt, found->second.on_disk);
+  attempts_.erase(found);
+  // Most leave nothing behind: then there is nothing to look for either.
+  Status removed = Done{};
+  if (::rmdir((folder / "w").c_str()) != 0 || ::rmdir(folder.c_str()) != 0) {
+    removed = remove_tree(folder);
   }
-  return Done{};
+  const fs::path temporary = temporary_folder(attempt);
+  if (::rmdir(temporary.c_str()) == 0) return removed;
+  const Status emptied = remove_tree(temporary);
+  return removed ? emptied : removed;
 }
 
 // -- objects

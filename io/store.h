@@ -7,8 +7,10 @@
 //                         files, itself 0555; `<object>.part`: arriving
 //     a/<attempt>/w/      the attempt's current directory, empty but for in/ and `as:` links
 //     a/<attempt>/w/in/<input>/<file>   links
-//     a/<attempt>/s/      script, list files, values to read: not visible as the program's own
-//     a/<attempt>/t/      the attempt's $TMPDIR, always in the second tier
+//     a/<attempt>/s/      script, list files, values to read: not visible as the program's own;
+//                         made when there are any
+//     t/<attempt>/        the attempt's $TMPDIR, always in the second tier; beside it its streams,
+//                         until they are in a log pack: `<attempt>.out`, `.err`
 //
 // Budget: the bytes of the first tier's objects are counted, and what running attempts will
 // write as far as earlier attempts of their task tell; above it, or when the tier has no space
@@ -176,6 +178,7 @@ class Store {
   [[nodiscard]] std::filesystem::path arriving_path(scheduler::ObjectId object, bool on_disk) const;
   [[nodiscard]] std::filesystem::path attempt_folder(scheduler::AttemptId attempt,
                                                      bool on_disk) const;
+  [[nodiscard]] std::filesystem::path temporary_folder(scheduler::AttemptId attempt) const;
   [[nodiscard]] std::filesystem::path working_directory(scheduler::AttemptId attempt) const;
   [[nodiscard]] bool prefer_disk(int64_t more_bytes) const;
   [[nodiscard]] int64_t bytes_to_come() const;  // of running attempts, into the first tier

@@ -188,13 +188,20 @@ class Stager {
     return values;
   }
 
+  // Into s/, which only those have that need it.
+  Status write_own(const fs::path& file, std::string_view text) const {
+    const Status made = make_folder(script_);
+    if (!made) return made;
+    return write_file(file, text);
+  }
+
   Status write_lists(const InputSpec& input, const char* suffix, const std::string& lines,
                      const std::string& items, StagedInput& staged) {
     staged.text = script_ / (input.name + suffix);
     staged.items = script_ / (input.name + ".items");
-    const Status written = write_file(staged.text, lines);
+    const Status written = write_own(staged.text, lines);
     if (!written) return written;
-    return write_file(staged.items, items);
+    return write_own(staged.items, items);
   }
 
   // A list is read as its list file, a value as a text file.
@@ -210,19 +217,19 @@ class Stager {
       return Done{};
     }
     staged.stdin_path = script_ / (input.name + ".value");
-    return write_file(staged.stdin_path, text + "\n");
+    return write_own(staged.stdin_path, text + "\n");
   }
 
   Status write_scripts(StagedAttempt& staged) const {
     if (!spec_.setup.empty()) {
       staged.setup_state_path = script_ / "setup_state";
-      Status written = write_file(staged.setup_state_path, "not done\n");
-      if (written) written = write_file(script_ / "setup", spec_.setup);
+      Status written = write_own(staged.setup_state_path, "not done\n");
+      if (written) written = write_own(script_ / "setup", spec_.setup);
       if (!written) return written;
     }
     if (!spec_.words.empty()) return Done{};
     staged.failed_line_path = script_ / "line";
-    return write_file(script_ / "script", spec_.script);
+    return write_own(script_ / "script", spec_.script);
   }
 
   static void add_shell(StagedAttempt& staged, const char* runner, const fs::path& script) {
@@ -360,15 +367,12 @@ Expected<StagedAttempt> Store::stage_in(AttemptId attempt, const AttemptSpec& sp
                                         const std::vector<std::string>& input_paths, bool on_disk) {
   attempts_[attempt].on_disk = on_disk;
   const fs::path folder = attempt_folder(attempt, on_disk);
-  const fs::path disk_folder = attempt_folder(attempt, true);
-  std::vector<fs::path> folders = {folder, folder / "w", folder / "s"};
-  if (!on_disk) folders.push_back(disk_folder);
-  folders.push_back(disk_folder / "t");
-  for (const fs::path& path : folders) {
+  const fs::path temporary = temporary_folder(attempt);
+  for (const fs::path& path : {folder, folder / "w", temporary}) {
     const Status made = make_new_folder(path);
     if (!made) return made.error();
   }
-  return Stager(spec, input_paths, folder, disk_folder / "t").stage();
+  return Stager(spec, input_paths, folder, temporary).stage();
 }
 
 Status Store::keep_failed(AttemptId attempt, const fs::path& to, int64_t bytes_max) {

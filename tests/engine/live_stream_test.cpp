@@ -39,7 +39,7 @@ class LauncherName {
 engine::StreamCapture capture(const std::string& run, AttemptId attempt, bool err,
                               const std::string& bytes) {
   engine::StreamCapture stream;
-  stream.set_name(live_stream_name(run, attempt, err));
+  stream.set_name(live_stream_name(engine::live_stream_prefix(run), attempt, err));
   stream.append(bytes);
   return stream;
 }
