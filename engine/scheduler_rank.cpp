@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/item_tables.h"
+#include "engine/run_status.h"
+#include "engine/turn_watch.h"
 #include "io/spec_describe.h"
 #include "io/spec_values.h"
 #include "scheduler/overloaded.h"
@@ -31,7 +33,6 @@ constexpr scheduler::Duration kLeaveMax = scheduler::seconds(5);
 constexpr scheduler::Duration kStatusEvery = scheduler::seconds(1);
 constexpr scheduler::Duration kStatusPerInstance =
     scheduler::microseconds(5);  // looking at each costs about a thousandth of it
-constexpr size_t kRunningNamed = 200;
 constexpr scheduler::Duration kPingEvery = scheduler::seconds(1);
 constexpr size_t kRecordsPendingMax =
     20'000;  // above it nothing new is started until the disk has caught up
@@ -589,67 +590,21 @@ bool SchedulerRank::finished(Instant now) const {
   return std::all_of(workers_.begin(), workers_.end(), [](const auto& w) { return w.second.left; });
 }
 
-// Queries add to these counts what the journal holds behind "journal_bytes" (engine/status.h).
 void SchedulerRank::write_status() {
-  nlohmann::ordered_json json;
-  json["version"] = 1;
-  json["pipeline"] = pipeline_.name;
-  json["run_uuid"] = options_.run_uuid;
-  json["epoch"] = options_.core.epoch;
-  json["time_ms"] = Clock::unix_time_ms();
-  json["state"] = ended_ ? outcome_name(outcome_) : "running";
-  json["instances"] = pipeline_.graph.instance_count();
-  json["results_pending"] = core_.counts().results_pending;
-  json["workers"] = workers_.size();
-  if (options_.watch != nullptr) {
-    json["control_thread"] = {{"turns", options_.watch->turns()},
-                              {"blocked_over_1_ms", options_.watch->blocked()},
-                              {"longest_blocked_ms", options_.watch->longest().ns / 1'000'000}};
-  }
-  json["tasks"] = nlohmann::ordered_json::array();
-  json["running"] = nlohmann::ordered_json::array();
-  for (size_t t = 0; t < pipeline_.graph.task_count(); ++t) {
-    add_task_status(scheduler::TaskId(t), json);
-  }
-  keeper_.write_status([json = std::move(json)](uint64_t journal_bytes) mutable {
-    json["journal_bytes"] = journal_bytes;
+  const auto host_of = [this](WorkerId worker) {
+    const auto found = workers_.find(worker);
+    return found == workers_.end() ? std::string() : found->second.hello.host;
+  };
+  const RunStatus status{options_.run_uuid,
+                         options_.core.epoch,
+                         ended_ ? outcome_name(outcome_) : "running",
+                         workers_.size(),
+                         host_of,
+                         options_.watch};
+  keeper_.write_status([json = status_json(status, pipeline_, core_)](uint64_t bytes) mutable {
+    json["journal_bytes"] = bytes;
     return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   });
-}
-
-void SchedulerRank::add_task_status(scheduler::TaskId id, nlohmann::ordered_json& json) const {
-  using scheduler::InstanceState;
-  const scheduler::TaskSpec& task = pipeline_.graph.task(id);
-  size_t running = 0;
-  size_t done = 0;
-  size_t failed = 0;
-  size_t skipped = 0;
-  size_t left_out = 0;
-  for (uint32_t i = 0; i < task.instance_count; ++i) {
-    const InstanceId instance = pipeline_.graph.instance(id, i);
-    const InstanceState state = core_.state(instance);
-    done += state == InstanceState::kDone ? 1 : 0;
-    failed += state == InstanceState::kFailed ? 1 : 0;
-    skipped += state == InstanceState::kSkipped ? 1 : 0;
-    left_out += state == InstanceState::kLeftOut ? 1 : 0;
-    if (state != InstanceState::kRunning) continue;
-    ++running;
-    if (json["running"].size() >= kRunningNamed) continue;
-    const AttemptId attempt = core_.current_attempt(instance);
-    const auto worker = workers_.find(core_.worker_of(instance));
-    json["running"].push_back(
-        {{"task", task.name},
-         {"item", pipeline_.item(instance)},
-         {"attempt", std::to_string(attempt.epoch()) + "." + std::to_string(attempt.number())},
-         {"host", worker == workers_.end() ? "" : worker->second.hello.host}});
-  }
-  json["tasks"].push_back({{"task", task.name},
-                           {"instances", task.instance_count},
-                           {"running", running},
-                           {"done", done},
-                           {"failed", failed},
-                           {"skipped", skipped},
-                           {"left_out", left_out}});
 }
 
 bool SchedulerRank::is_value(ObjectId object) const {

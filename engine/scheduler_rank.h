@@ -11,22 +11,21 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <vector>
 
-#include <nlohmann/json_fwd.hpp>
 
 #include "engine/clock.h"
 #include "engine/key_parts.h"
 #include "engine/record_keeper.h"
 #include "engine/report.h"
 #include "engine/run_directory.h"
-#include "engine/turn_watch.h"
 #include "io/pipeline.h"
 #include "io/transport.h"
 #include "io/wire.h"
 #include "scheduler/core.h"
 
 namespace sluice::engine {
+
+class TurnWatch;
 
 struct SchedulerOptions {
   std::string run_uuid;
@@ -98,7 +97,6 @@ class SchedulerRank {
   [[nodiscard]] std::string final_path(scheduler::ObjectId object,
                                        scheduler::Destination destination) const;
   void write_status();
-  void add_task_status(scheduler::TaskId id, nlohmann::ordered_json& json) const;
   [[nodiscard]] bool is_value(scheduler::ObjectId object) const;
 
   SchedulerOptions options_;
