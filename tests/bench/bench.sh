@@ -28,7 +28,10 @@ declare -A bench_samples=()
 bench_child=''
 
 bench_end() {
-  [[ -z $bench_child ]] || kill "$bench_child" 2>/dev/null || true
+  if [[ -n $bench_child ]]; then
+    kill "$bench_child" 2>/dev/null || true
+    wait "$bench_child" 2>/dev/null || true
+  fi
   rm -rf "$work"
 }
 trap bench_end EXIT
@@ -47,6 +50,7 @@ median_of() { printf %s "${bench_samples[$1]}" | median; }
 # figure KEY TEXT [TARGET]: TARGET is '<= NUMBER' or '>= NUMBER'.
 figure() {
   local value range target=${3:-} reached=''
+  [[ -n ${bench_samples[$1]:-} ]] || { note "$2: out of the measured range" && return; }
   value=$(median_of "$1")
   range=$(printf %s "${bench_samples[$1]}" | sort -g | awk 'NR == 1 {a = $1} {b = $1} END {printf "%.3g..%.3g", a, b}')
   [[ -z $target ]] || reached=$(awk "BEGIN {print ($value $target) ? \"yes\" : \"no\"}")
@@ -81,13 +85,19 @@ end_of_background() {
   wait "$bench_child" || { tail -n 20 "$work/out" >&2 && exit 1; }
   bench_child=''
 }
-# until_there FILE: at most 60 s.
+# until_there FILE: while the run in the background goes on.
 until_there() {
-  local end=$((SECONDS + 60))
   until [[ -e $1 ]]; do
-    ((SECONDS < end)) || { echo "$1 did not appear" >&2 && tail -n 20 "$work/out" >&2 && exit 1; }
-    sleep 0.02
+    kill -0 "$bench_child" 2>/dev/null || { tail -n 20 "$work/out" >&2 && exit 1; }
+    sleep 0.05
   done
+}
+# held NAME: the script of a task that says that it has begun and waits until `release NAME`.
+held() { printf '      touch "%s"\n      read -r _ <"%s"\n' "$work/$1" "$work/$1.go"; }
+release() { echo >"$work/$1.go"; }
+hold_again() {
+  local name
+  for name in "$@"; do rm -f "$work/$name" "$work/$name.go" && mkfifo "$work/$name.go"; done
 }
 # Process of our rank with that number.
 rank_pid() {

@@ -16,8 +16,7 @@ name: cpu
 tasks:
   before:
     sh: |
-      touch "$work/before"
-      sleep 1.5
+$(held before)
   nothing:
     after: [before]
     foreach: {n: {range: [0, $tasks]}}
@@ -25,8 +24,7 @@ tasks:
   behind:
     after: [nothing]
     sh: |
-      touch "$work/behind"
-      sleep $(calc "$rest_s + 1.5")
+$(held behind)
 YAML
 
 # One line per thread of process $1: name, ns on a core, ticks user, ticks system.
@@ -50,18 +48,19 @@ share_of_user() {
 }
 
 for ((r = 1; r <= rounds; ++r)); do
-  rm -f "$work/before" "$work/behind"
+  hold_again before behind
   in_background two "$work/cpu.yaml"
   until_there "$work/before"
-  sleep 0.5
   pid=$(rank_pid 0)
   threads "$pid" >"$work/a" && from=$EPOCHREALTIME
-  until [[ -e $work/behind ]] || ! kill -0 "$bench_child" 2>/dev/null; do sleep 0.1; done
+  release before
+  until_there "$work/behind"
   threads "$pid" >"$work/b" && to=$EPOCHREALTIME
   sleep 0.5
   threads "$pid" >"$work/c" && idle_from=$EPOCHREALTIME
   sleep "$rest_s"
   threads "$pid" >"$work/d" && idle_to=$EPOCHREALTIME
+  release behind
   end_of_background
   idle=$(calc "$(used "$work/c" "$work/d" '') / ($idle_to - $idle_from)")
   all=$(used "$work/a" "$work/b" '')

@@ -7,7 +7,7 @@
 # second when it ends, and two messages between them start the next one. The time from one task's
 # end to the next one's first instruction has the start of a process in it; one process alone,
 # where nothing is polled, does the same without messages: the difference is what polling costs.
-# Then a task waits IDLE_S, and CPU time of the ranks is counted meanwhile.
+# Then a task waits, and CPU time of the ranks is counted for IDLE_S.
 . "$(dirname "$0")/bench.sh"
 links=${LINKS:-5} wait_ms=${WAIT_MS:-1500} idle_s=${IDLE_S:-8}
 {
@@ -16,8 +16,7 @@ links=${LINKS:-5} wait_ms=${WAIT_MS:-1500} idle_s=${IDLE_S:-8}
     printf '  t%d:\n    run: ["%s", "0", "%s", "%s"]\n' "$i" "$spin" "$work/stamps" "$wait_ms"
     ((i == 0)) || printf '    after: [t%d]\n' $((i - 1))
   done
-  printf '  long:\n    sh: |\n      touch "%s"\n      sleep %s\n    after: [t%d]\n' "$work/long" \
-    "$(calc "$idle_s + 3")" $((links - 1))
+  printf '  long:\n    after: [t%d]\n    sh: |\n%s\n' $((links - 1)) "$(held long)"
 } >"$work/idle.yaml"
 sed '/^  long:/,$d' "$work/idle.yaml" >"$work/chain.yaml"
 
@@ -29,14 +28,16 @@ for ((r = 1; r <= rounds; ++r)); do
   rm -f "$work/stamps"
   seconds alone "$work/chain.yaml" >"$work/took"
   one=$(gap)
-  rm -f "$work/stamps" "$work/long"
+  rm -f "$work/stamps"
+  hold_again long
   in_background two "$work/idle.yaml"
-  while [[ ! -e $work/long ]] && kill -0 "$bench_child" 2>/dev/null; do sleep 0.1; done
-  sleep 1.3
+  until_there "$work/long"
+  sleep "$(calc "$wait_ms / 1000")"
   pids=("$(rank_pid 0)" "$(rank_pid 1)")
   a=$EPOCHREALTIME before=("$(on_core_ns "${pids[0]}")" "$(on_core_ns "${pids[1]}")")
   sleep "$idle_s"
   b=$EPOCHREALTIME after=("$(on_core_ns "${pids[0]}")" "$(on_core_ns "${pids[1]}")")
+  release long
   end_of_background
   for rank in 0 1; do
     sample "idle.$rank" "$(calc "100 * (${after[$rank]} - ${before[$rank]}) / 1e9 / ($b - $a)")"

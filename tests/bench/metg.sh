@@ -12,6 +12,7 @@
 . "$(dirname "$0")/bench.sh"
 tasks=${TASKS:-400} work_s=${WORK_S:-4}
 read -ra sizes_us <<<"${SIZES_US:-32000 16000 8000 4000 2000 1000 500 250}"
+largest=${sizes_us[0]}
 
 count_of() {
   local count=$((work_s * 1000000 * slots / $1))
@@ -40,13 +41,14 @@ efficiency() {
     END {if (NR != n) {print NR " of " n " tasks ran" >"/dev/stderr"; exit 1}
          print us * 1e3 * n / slots / (last - first)}' "$work/stamps"
 }
-# metg SYSTEM: in ms, of the efficiencies of this round; the smallest size if that is above 50 %.
+# metg SYSTEM: in ms, of the efficiencies of this round. Nothing if the largest tasks are not
+# efficient enough; the smallest size, an upper bound, if that is.
 metg() {
   local size
   for size in "${sizes_us[@]}"; do echo "$size ${now[$1.$size]}"; done | awk '
-    NR > 1 && $2 < 0.5 && e >= 0.5 && !m {m = exp(log(s) + (e - 0.5) / (e - $2) * (log($1) - log(s)))}
-    {s = $1; e = $2; if (NR == 1 && e < 0.5) m = s}
-    END {print (m ? m : s) / 1000}'
+    $2 < 0.5 {if (NR > 1) print exp(log(s) + (e - 0.5) / (e - $2) * (log($1) - log(s))) / 1000; found = 1; exit}
+    {s = $1; e = $2}
+    END {if (!found) print s / 1000}'
 }
 
 declare -A now
@@ -60,11 +62,12 @@ for ((r = 1; r <= rounds; ++r)); do
     for system in bare one two; do sample "$system.$size" "${now[$system.$size]}"; done
   done
   b=$(metg bare)
-  sample bare "$b"
+  [[ -z $b ]] || sample bare "$b"
   for system in one two; do
     m=$(metg "$system")
-    sample "$system" "$m" && sample "ratio.$system" "$(calc "$m / $b")"
-    sample "points.$system" "$(calc "100 * (${now[bare.32000]} - ${now[$system.32000]})")"
+    [[ -z $m ]] || sample "$system" "$m"
+    [[ -z $m || -z $b ]] || sample "ratio.$system" "$(calc "$m / $b")"
+    sample "points.$system" "$(calc "100 * (${now[bare.$largest]} - ${now[$system.$largest]})")"
   done
   round_done "$r"
 done
@@ -74,8 +77,8 @@ figure one "METG(50 %), one process: ms" '<= 0.7'
 figure ratio.one "METG(50 %), one process: times the bare loop's" '<= 1.56'
 figure two "METG(50 %), mpirun -n 2: ms" '<= 0.9'
 figure ratio.two "METG(50 %), mpirun -n 2: times the bare loop's" '<= 2'
-figure points.one "tasks of 32 ms, one process: points of efficiency below the bare loop" '<= 1'
-figure points.two "tasks of 32 ms, mpirun -n 2: points of efficiency below the bare loop" '<= 1'
+figure points.one "tasks of $(calc "$largest / 1000") ms, one process: points of efficiency below the bare loop" '<= 1'
+figure points.two "tasks of $(calc "$largest / 1000") ms, mpirun -n 2: points of efficiency below the bare loop" '<= 1'
 for size in "${sizes_us[@]}"; do
   for system in bare one two; do
     figure "$system.$size" "efficiency at $(calc "$size / 1000") ms, $system"
