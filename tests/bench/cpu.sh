@@ -1,0 +1,85 @@
+#!/bin/bash
+# CPU time of rank 0 per instance, by thread, under `mpirun -n 2`, where it has no worker:
+#
+#   tests/bench/cpu.sh [BUILD]      ROUNDS=5 TASKS=10000 REST_S=2; see bench.sh
+#
+# Before and after TASKS no-op commands a task waits, so that rank 0 is seen at rest at both ends.
+# Counted is what its threads used between the two, nanoseconds from schedstat. What rank 0 used in
+# REST_S of waiting behind the last no-op, times the wall time of the no-ops, is what its poll loop
+# would have cost anyway; the figure without the loop is the rest. User and system time are in the
+# proportion of the kernel's ticks.
+. "$(dirname "$0")/bench.sh"
+tasks=${TASKS:-10000} rest_s=${REST_S:-2}
+cat >"$work/cpu.yaml" <<YAML
+sluice: 1
+name: cpu
+tasks:
+  before:
+    sh: |
+$(held before)
+  nothing:
+    after: [before]
+    foreach: {n: {range: [0, $tasks]}}
+    run: /bin/true
+  behind:
+    after: [nothing]
+    sh: |
+$(held behind)
+YAML
+
+# One line per thread of process $1: name, ns on a core, ticks user, ticks system.
+threads() {
+  local task stat
+  for task in /proc/"$1"/task/*; do
+    stat=$(<"$task/stat")
+    read -ra stat <<<"${stat##*) }"
+    read -r ns _ <"$task/schedstat"
+    echo "$(<"$task/comm") $ns ${stat[11]} ${stat[12]}"
+  done
+}
+# used FROM TO NAME: microseconds of that thread ("" for all) between two files of `threads`.
+used() {
+  awk -v name="$3" '{sign = FILENAME == ARGV[1] ? -1 : 1; if (name == "" || $1 == name) ns += sign * $2}
+    END {print ns / 1e3}' "$1" "$2"
+}
+share_of_user() {
+  awk '{sign = FILENAME == ARGV[1] ? -1 : 1; user += sign * $3; all += sign * ($3 + $4)}
+    END {print all ? 100 * user / all : 0}' "$1" "$2"
+}
+
+for ((r = 1; r <= rounds; ++r)); do
+  hold_again before behind
+  in_background two "$work/cpu.yaml"
+  until_there "$work/before"
+  pid=$(rank_pid 0)
+  threads "$pid" >"$work/a" && from=$EPOCHREALTIME
+  release before
+  until_there "$work/behind"
+  threads "$pid" >"$work/b" && to=$EPOCHREALTIME
+  sleep 0.5
+  threads "$pid" >"$work/c" && idle_from=$EPOCHREALTIME
+  sleep "$rest_s"
+  threads "$pid" >"$work/d" && idle_to=$EPOCHREALTIME
+  release behind
+  end_of_background
+  idle=$(calc "$(used "$work/c" "$work/d" '') / ($idle_to - $idle_from)")
+  all=$(used "$work/a" "$work/b" '')
+  sample all "$(calc "$all / $tasks")"
+  sample rest "$(calc "($all - $idle * ($to - $from)) / $tasks")"
+  sample idle "$(calc "$idle / 1e4")"
+  sample user "$(share_of_user "$work/a" "$work/b")"
+  while read -r name; do
+    sample "thread.$name" "$(calc "$(used "$work/a" "$work/b" "$name") / $tasks")"
+  done < <(cut -d' ' -f1 "$work/b" | sort -u)
+  sample spawn "$(calc "1e6 / $(bare 1 500 /bin/true)")"
+  round_done "$r"
+done
+
+figure all "rank 0, mpirun -n 2: CPU us per no-op instance in all" '<= 40'
+figure rest "the same without its poll loop" '<= 20'
+for key in "${!bench_samples[@]}"; do
+  [[ $key != thread.* ]] || figure "$key" "of it, thread ${key#thread.}"
+done | sort
+figure user "of it, % in user mode"
+figure idle "rank 0 at rest behind it: % of a core"
+figure spawn "a bare spawn of /bin/true: us"
