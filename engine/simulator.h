@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -91,17 +92,17 @@ class SimulatedRunDirectory {
   [[nodiscard]] const StoredObject* file(scheduler::ObjectId object) const;
   [[nodiscard]] const std::map<scheduler::ObjectId, StoredObject>& files() const { return files_; }
   [[nodiscard]] bool done(scheduler::InstanceId instance) const {
-    return done_.count(instance) > 0;
+    return instance.index() < done_at_.size() && done_at_[instance.index()] > 0;
   }
 
  private:
-  void fold(const Fact& fact);
+  void fold(const Fact& fact, size_t place);
 
   uint32_t epoch_ = 0;
-  std::vector<Fact> facts_;
+  std::deque<Fact> facts_;
   size_t synced_ = 0;
   // The facts merged, as a resume sees them.
-  std::map<scheduler::InstanceId, Done> done_;
+  std::vector<uint32_t> done_at_;  // per instance: place of its last fact + 1; 0: there is none
   std::map<scheduler::ObjectId, StoredObject> files_;
 };
 

@@ -11,13 +11,15 @@ using scheduler::ObjectId;
 using scheduler::OutputKind;
 
 void SimulatedRunDirectory::append(Fact fact) {
-  fold(fact);
+  fold(fact, facts_.size());
   facts_.push_back(std::move(fact));
 }
 
-void SimulatedRunDirectory::fold(const Fact& fact) {
+void SimulatedRunDirectory::fold(const Fact& fact, size_t place) {
   if (const auto* done = std::get_if<Done>(&fact)) {
-    done_[done->instance] = *done;
+    const size_t index = done->instance.index();
+    if (index >= done_at_.size()) done_at_.resize(index + 1);
+    done_at_[index] = static_cast<uint32_t>(place + 1);
   } else if (const auto* durable = std::get_if<Durable>(&fact)) {
     files_[durable->object] = durable->file;
   } else {
@@ -28,17 +30,19 @@ void SimulatedRunDirectory::fold(const Fact& fact) {
 void SimulatedRunDirectory::cut(size_t length) {
   SLUICE_ASSERT(length >= synced_ && length <= facts_.size(), length, synced_, facts_.size());
   facts_.resize(length);
-  done_.clear();
+  done_at_.clear();
   files_.clear();
-  for (const Fact& fact : facts_) fold(fact);
+  for (size_t place = 0; place < facts_.size(); ++place) fold(facts_[place], place);
 }
 
 std::vector<scheduler::event::Restored> SimulatedRunDirectory::restored(const Graph& graph) const {
   std::vector<scheduler::event::Restored> events;
-  for (const auto& [instance, done] : done_) {
-    scheduler::event::Restored event{instance, done.key, done.outputs, {}};
+  for (const uint32_t at : done_at_) {
+    if (at == 0) continue;
+    const Done& done = std::get<Done>(facts_[at - 1]);
+    scheduler::event::Restored event{done.instance, done.key, done.outputs, {}};
     size_t index = 0;
-    for (const ObjectId object : graph.objects_of(instance)) {
+    for (const ObjectId object : graph.objects_of(done.instance)) {
       const StoredObject* found = file(object);
       event.durable.push_back(graph.output(object).kind == OutputKind::kValue ||
                               (found != nullptr && found->content == done.outputs[index].content));

@@ -35,6 +35,7 @@ Referee::Referee(const Graph& graph)
       graph_(graph),
       progress_(graph.instance_count()),
       limits_used_(graph.limits().size()),
+      contents_(graph.object_count()),
       replicas_(graph.object_count()),
       durable_(graph.object_count()) {}
 
@@ -63,9 +64,9 @@ void Referee::worker_lost(WorkerId worker) {
 }
 
 void Referee::restored(const scheduler::event::Restored& fact) {
-  progress_[fact.instance.index()].outputs = fact.outputs;
   size_t index = 0;
   for (const ObjectId object : graph_.objects_of(fact.instance)) {
+    contents_[object.index()] = fact.outputs[index].content;
     durable(object, fact.durable[index++]);
   }
 }
@@ -171,14 +172,15 @@ void Referee::instance_done(InstanceId instance, AttemptId attempt,
                             const std::vector<OutputReport>& outputs) {
   Progress& progress = progress_[instance.index()];
   if (progress.done) problem(text(instance) + " is done twice although nothing was lost");
-  for (size_t i = 0; i < progress.outputs.size() && i < outputs.size(); ++i) {
-    if (progress.outputs[i].content != outputs[i].content) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    Hash128& content = contents_[graph_.object(instance, i).index()];
+    if (content.known() && content != outputs[i].content) {
       problem(text(instance) + " has another content than the first time");
     }
+    content = outputs[i].content;
   }
   progress.sealed = true;
   progress.done = true;
-  progress.outputs = outputs;
   if (attempt.valid()) ++completions[instance.index()];
 }
 
@@ -201,7 +203,7 @@ void Referee::save_answered(AttemptId save) { saves_.erase(save); }
 
 Hash128 Referee::value(ObjectId object) const {
   const Progress& progress = progress_[graph_.producer(object).index()];
-  return progress.sealed ? progress.outputs[graph_.output_index(object)].content : Hash128{};
+  return progress.sealed ? contents_[object.index()] : Hash128{};
 }
 
 // -- machines -------------------------------------------------------------------------------------

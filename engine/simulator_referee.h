@@ -13,6 +13,7 @@
 #include "scheduler/decision.h"
 #include "scheduler/event.h"
 #include "scheduler/graph.h"
+#include "scheduler/worker_set.h"
 
 namespace sluice::engine {
 
@@ -78,7 +79,6 @@ class Referee {
     bool sealed = false;                // it was done once
     bool done = false;                  // and does not run again
     scheduler::AttemptId open_attempt;  // the one that may run
-    std::vector<scheduler::OutputReport> outputs;
   };
   // Bytes that the core knows of, by what it was told.
   [[nodiscard]] bool available(scheduler::ObjectId object) const;
@@ -91,8 +91,9 @@ class Referee {
   std::vector<bool> selected_;  // per instance; empty: all
   std::vector<scheduler::Amount> limits_used_;
   std::map<scheduler::AttemptId, OpenAttempt> open_;
-  std::vector<std::set<scheduler::WorkerId>> replicas_;  // per object
-  std::vector<bool> durable_;                            // per object
+  std::vector<scheduler::Hash128> contents_;    // per object: as first recorded
+  std::vector<scheduler::WorkerSet> replicas_;  // per object
+  std::vector<bool> durable_;                   // per object
   scheduler::AttemptId last_attempt_;
   std::map<scheduler::AttemptId, scheduler::WorkerId> saves_;
   std::map<scheduler::WorkerId, Machine> machines_;

@@ -76,6 +76,7 @@ inline constexpr auto kMembers<scheduler::CoreOptions> =
                &scheduler::CoreOptions::failures_without_success_max,
                &scheduler::CoreOptions::quick_failures_max,
                &scheduler::CoreOptions::failures_max,
-               &scheduler::CoreOptions::dispatch_ahead};
+               &scheduler::CoreOptions::dispatch_ahead,
+               &scheduler::CoreOptions::ahead_per_slot_max};
 
 }  // namespace sluice::io

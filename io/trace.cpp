@@ -10,7 +10,7 @@ namespace sluice::io {
 
 namespace {
 
-constexpr std::string_view kMagic = "SLTRACE2";
+constexpr std::string_view kMagic = "SLTRACE3";
 constexpr size_t kHeadBytes = 5;  // length and kind
 
 Bytes block_of(char kind, const Bytes& payload) {

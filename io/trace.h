@@ -1,4 +1,4 @@
-// The trace: every input of the core, for replay at a desk. `trace.bin`: the magic "SLTRACE2", then
+// The trace: every input of the core, for replay at a desk. `trace.bin`: the magic "SLTRACE3", then
 // blocks [u32 length of the payload, little-endian] [u8 kind] [payload]:
 //
 //   G graph (io/wire)        O options (io/codec_scheduler.h)      both first, once

@@ -49,8 +49,9 @@ inline constexpr auto kMembers<e::AttemptFailed> = std::tuple{
     &e::AttemptFailed::exit_code,   &e::AttemptFailed::signal,  &e::AttemptFailed::detail,
     &e::AttemptFailed::stderr_tail, &e::AttemptFailed::usage};
 template <>
-inline constexpr auto kMembers<e::AttemptReturned> = std::tuple{
-    &e::AttemptReturned::worker, &e::AttemptReturned::attempt, &e::AttemptReturned::missing};
+inline constexpr auto kMembers<e::AttemptReturned> =
+    std::tuple{&e::AttemptReturned::worker, &e::AttemptReturned::attempt,
+               &e::AttemptReturned::missing, &e::AttemptReturned::source};
 template <>
 inline constexpr auto kMembers<e::AttemptStopped> =
     std::tuple{&e::AttemptStopped::worker, &e::AttemptStopped::attempt, &e::AttemptStopped::usage};
@@ -73,7 +74,7 @@ inline constexpr auto kMembers<s::decision::StartAttempt> =
     std::tuple{&s::decision::StartAttempt::worker,   &s::decision::StartAttempt::attempt,
                &s::decision::StartAttempt::instance, &s::decision::StartAttempt::request,
                &s::decision::StartAttempt::grant,    &s::decision::StartAttempt::inputs,
-               &s::decision::StartAttempt::ahead};
+               &s::decision::StartAttempt::ahead,    &s::decision::StartAttempt::priority};
 
 // -- what a worker needs to know of an attempt --
 

@@ -37,7 +37,6 @@ struct Holding {
   bool dropped = false;  // goes as soon as nothing here needs it
   uint32_t users = 0;    // live attempts
   uint32_t saves = 0;    // under way
-  std::vector<Waiter> waiters;
 };
 
 bool queued(const Attempt& attempt) { return attempt.stage < Stage::kRunning; }
@@ -58,10 +57,11 @@ struct Agent::State {
   AgentOptions options;
   Slots slots;
   std::map<AttemptId, Attempt> attempts;
-  std::vector<AttemptId> queue;  // queued attempts in order of arrival
+  std::vector<AttemptId> queue;  // queued attempts by priority, then in order of arrival
   bool may_launch = false;       // cores became free, or the queue has changed
   std::set<std::pair<Instant, AttemptId>> deadlines;
   std::map<ObjectId, Holding> objects;
+  std::map<ObjectId, std::vector<Waiter>> waiters;  // for objects that are being fetched
   // Durable files of the run directory, used in place: they are looked up, never held.
   std::map<ObjectId, std::vector<Waiter>> in_place;
   size_t saves = 0;
@@ -92,19 +92,21 @@ struct Agent::State {
   void hold(ObjectId id);
   void drop(ObjectId id);
   void remove_if_unused(std::map<ObjectId, Holding>::iterator entry);
+  std::vector<Waiter> take_waiters(ObjectId id);
   void want(AttemptId id, Attempt& attempt, ObjectId object, WorkerId source);
-  void arrived(const std::vector<Waiter>& waiters);
-  void give_back_waiters(const std::vector<Waiter>& waiters, ObjectId missing);
+  void arrived(const std::vector<Waiter>& waiting);
+  void give_back_waiters(const std::vector<Waiter>& waiting, ObjectId missing);
 
   // -- attempts
   [[nodiscard]] ObjectId first_missing(const input::Start& start) const;
+  void enqueue(AttemptId id, int32_t priority);
   void stage_if_complete(AttemptId id, Attempt& attempt);
   void launch_what_fits();
   void launch(AttemptId id, Attempt& attempt, std::vector<int32_t> cores);
   void free_slot(AttemptId id);
   void set_deadline(AttemptId id, Attempt& attempt, Instant at);
   void forget(AttemptId id, bool failed);
-  void give_back(AttemptId id, ObjectId missing);
+  void give_back(AttemptId id, ObjectId missing = {}, WorkerId source = {});
   void fail(AttemptId id, event::AttemptFailed failure);
   void stop(AttemptId id);
   void send_stop(AttemptId id, Attempt& attempt);
@@ -141,8 +143,12 @@ void Agent::State::hold(ObjectId id) {
   Holding& holding = objects[id];
   holding.fetching = false;
   holding.dropped = false;
-  const std::vector<Waiter> waiters = std::exchange(holding.waiters, {});
-  arrived(waiters);
+  arrived(take_waiters(id));
+}
+
+std::vector<Waiter> Agent::State::take_waiters(ObjectId id) {
+  auto node = waiters.extract(id);
+  return node.empty() ? std::vector<Waiter>() : std::move(node.mapped());
 }
 
 // The core's view and ours cross on the way: an object that a live attempt uses stays until that
@@ -190,13 +196,13 @@ void Agent::State::want(AttemptId id, Attempt& attempt, ObjectId object, WorkerI
   ++holding.users;
   attempt.uses.push_back(object);
   if (holding.fetching) {
-    holding.waiters.push_back({id, source});
+    waiters[object].push_back({id, source});
     ++attempt.inputs_missing;
   }
 }
 
-void Agent::State::arrived(const std::vector<Waiter>& waiters) {
-  for (const Waiter& waiter : waiters) {
+void Agent::State::arrived(const std::vector<Waiter>& waiting) {
+  for (const Waiter& waiter : waiting) {
     Attempt* attempt = find(waiter.attempt);
     if (attempt == nullptr) continue;
     --attempt->inputs_missing;
@@ -204,17 +210,17 @@ void Agent::State::arrived(const std::vector<Waiter>& waiters) {
   }
 }
 
-void Agent::State::give_back_waiters(const std::vector<Waiter>& waiters, ObjectId missing) {
-  for (const Waiter& waiter : waiters) {
-    if (find(waiter.attempt) != nullptr) give_back(waiter.attempt, missing);
+void Agent::State::give_back_waiters(const std::vector<Waiter>& waiting, ObjectId missing) {
+  for (const Waiter& waiter : waiting) {
+    if (find(waiter.attempt) != nullptr) give_back(waiter.attempt, missing, waiter.source);
   }
 }
 
 void Agent::State::apply(const input::Fetched& in) {
   if (const auto entry = in_place.find(in.object); entry != in_place.end()) {
-    const std::vector<Waiter> waiters = std::move(entry->second);
+    const std::vector<Waiter> waiting = std::move(entry->second);
     in_place.erase(entry);
-    for (const Waiter& waiter : waiters) {
+    for (const Waiter& waiter : waiting) {
       Attempt* attempt = find(waiter.attempt);
       if (attempt == nullptr) continue;
       --attempt->inputs_missing;
@@ -227,6 +233,7 @@ void Agent::State::apply(const input::Fetched& in) {
   const auto entry = objects.find(in.object);
   if (entry == objects.end() || !entry->second.fetching) return;
   if (entry->second.dropped && entry->second.users == 0) {
+    take_waiters(in.object);  // they are gone
     entry->second.fetching = false;
     remove_if_unused(entry);
     return;
@@ -238,17 +245,17 @@ void Agent::State::apply(const input::Fetched& in) {
 }
 
 void Agent::State::apply(const input::FetchFailed& in) {
-  std::vector<Waiter> waiters;
+  std::vector<Waiter> waiting;
   if (const auto entry = in_place.find(in.object); entry != in_place.end()) {
-    waiters = std::move(entry->second);
+    waiting = std::move(entry->second);
     in_place.erase(entry);
   } else if (const auto known = objects.find(in.object);
              known != objects.end() && known->second.fetching) {
-    waiters = std::move(known->second.waiters);
+    waiting = take_waiters(in.object);
     // Its users are these waiters, which go now, and their `uses` find nothing to count down.
     objects.erase(known);
   }
-  give_back_waiters(waiters, in.object);
+  give_back_waiters(waiting, in.object);
 }
 
 void Agent::State::apply(const input::Save& in) {
@@ -298,17 +305,29 @@ void Agent::State::apply(const input::Start& in) {
   const ObjectId missing = first_missing(in);
   if (missing.valid()) report(event::ReplicaLost{self(), missing});
   if (missing.valid() || leaving) {
-    report(event::AttemptReturned{self(), id, missing});
+    report(event::AttemptReturned{self(), id, missing, missing.valid() ? self() : WorkerId()});
     emit(effect::Clean{id, false});
     return;
   }
   Attempt& attempt = attempts[id];
   attempt.start = in;
-  queue.push_back(id);
+  enqueue(id, in.decision.priority);
   for (const InputPlace& place : in.decision.inputs) {
     want(id, attempt, place.object, place.source);
   }
   stage_if_complete(id, attempt);
+}
+
+// By priority, then in order of arrival.
+void Agent::State::enqueue(AttemptId id, int32_t priority) {
+  const auto goes_first = [&](AttemptId other) {
+    return attempts.at(other).start.decision.priority >= priority;
+  };
+  if (queue.empty() || goes_first(queue.back())) {
+    queue.push_back(id);
+    return;
+  }
+  queue.insert(std::partition_point(queue.begin(), queue.end(), goes_first), id);
 }
 
 void Agent::State::stage_if_complete(AttemptId id, Attempt& attempt) {
@@ -333,8 +352,9 @@ void Agent::State::apply(const input::StageFailed& in) {
   fail(in.attempt, std::move(failure));
 }
 
-// In order of arrival. One that is staged and does not fit holds up the later ones, so that a wide
-// attempt is not starved by narrow ones; one that still waits for its inputs does not.
+// By priority, then in order of arrival. One that is staged and does not fit holds up the later
+// ones, so that a wide attempt is not starved by narrow ones; one that still waits for its inputs
+// does not.
 void Agent::State::launch_what_fits() {
   if (leaving || !may_launch) return;
   may_launch = false;
@@ -361,11 +381,11 @@ void Agent::State::launch(AttemptId id, Attempt& attempt, std::vector<int32_t> c
 
 void Agent::State::apply(const input::TakeBack& in) {
   const Attempt* attempt = find(in.attempt);
-  if (attempt != nullptr && queued(*attempt)) give_back(in.attempt, {});
+  if (attempt != nullptr && queued(*attempt)) give_back(in.attempt);
 }
 
-void Agent::State::give_back(AttemptId id, ObjectId missing) {
-  report(event::AttemptReturned{self(), id, missing});
+void Agent::State::give_back(AttemptId id, ObjectId missing, WorkerId source) {
+  report(event::AttemptReturned{self(), id, missing, source});
   forget(id, false);
 }
 
@@ -388,7 +408,7 @@ void Agent::State::stop(AttemptId id) {
   Attempt* attempt = find(id);
   if (attempt == nullptr) return;
   if (queued(*attempt)) {
-    give_back(id, {});
+    give_back(id);
     return;
   }
   if (attempt->stage != Stage::kRunning || attempt->stop_sent) return;
@@ -533,7 +553,7 @@ void Agent::State::apply(const input::Tick&) {
 
 void Agent::State::apply(const input::Leave&) {
   leaving = true;
-  for (const AttemptId id : std::vector<AttemptId>(queue)) give_back(id, {});
+  for (const AttemptId id : std::vector<AttemptId>(queue)) give_back(id);
   for (auto& [id, attempt] : attempts) {
     if (attempt.stage != Stage::kRunning) continue;
     attempt.stopping = true;
@@ -551,11 +571,10 @@ void Agent::State::leave_if_empty() {
 
 void Agent::State::check_attempts() const {
   std::map<AttemptId, size_t> waits;
-  for (const auto& [object, holding] : objects) {
-    for (const Waiter& waiter : holding.waiters) ++waits[waiter.attempt];
-  }
-  for (const auto& [object, waiters] : in_place) {
-    for (const Waiter& waiter : waiters) ++waits[waiter.attempt];
+  for (const auto* table : {&waiters, &in_place}) {
+    for (const auto& [object, waiting] : *table) {
+      for (const Waiter& waiter : waiting) ++waits[waiter.attempt];
+    }
   }
   Resources used;
   size_t queued_count = 0;
@@ -574,6 +593,10 @@ void Agent::State::check_attempts() const {
   }
   SLUICE_ASSERT(deadlines.size() == deadline_count, deadlines.size(), deadline_count);
   SLUICE_ASSERT(queue.size() == queued_count, queue.size(), queued_count);
+  const auto precedes = [this](AttemptId a, AttemptId b) {
+    return attempts.at(a).start.decision.priority > attempts.at(b).start.decision.priority;
+  };
+  SLUICE_ASSERT(std::is_sorted(queue.begin(), queue.end(), precedes), queue.size());
   for (const AttemptId id : queue) SLUICE_ASSERT(queued(attempts.at(id)), id);
   used += slots.free();
   SLUICE_ASSERT(used == slots.total(), used.cpus, slots.total().cpus);
@@ -589,11 +612,14 @@ void Agent::State::check_objects() const {
     const auto found = users.find(object);
     const uint32_t expected = found == users.end() ? 0 : found->second;
     SLUICE_ASSERT(holding.users == expected, object, holding.users, expected);
-    SLUICE_ASSERT(holding.fetching || holding.waiters.empty(), object);
+    SLUICE_ASSERT(holding.fetching || waiters.count(object) == 0, object);
     SLUICE_ASSERT(!holding.dropped || holding.fetching || holding.users > 0 || holding.saves > 0,
                   object);
     users.erase(object);
     save_count += holding.saves;
+  }
+  for (const auto& [object, waiting] : waiters) {
+    SLUICE_ASSERT(objects.count(object) == 1 && !waiting.empty(), object, waiting.size());
   }
   SLUICE_ASSERT(users.empty(), users.size());
   SLUICE_ASSERT(save_count == saves, save_count, saves);

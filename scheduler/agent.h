@@ -4,12 +4,13 @@
 //
 //   worker_rank --- apply(now, input) ---> effects to carry out, reports to send
 //
-// **Life of an attempt here.** Queued (arrival order; inputs are fetched while it waits) -> all
-// inputs present: Staging (its directory is made) -> Staged -> the first queued attempts whose
-// request fits get concrete cores, in order (a staged attempt that does not fit yet is not
-// overtaken; one that waits for its inputs is) -> Launching/Running -> exited 0: Checking (outputs
-// verified, sealed, hashed) -> AttemptFinished; the cores are free again as soon as the process is
-// gone, not after the check. A timeout sends the stop signal, then SIGKILL after the task's grace.
+// **Life of an attempt here.** Queued (by priority, then arrival; inputs are fetched while it
+// waits) -> all inputs present: Staging (its directory is made) -> Staged -> the first queued
+// attempts whose request fits get concrete cores, in order (a staged attempt that does not fit yet
+// is not overtaken; one that waits for its inputs is) -> Launching/Running -> exited 0: Checking
+// (outputs verified, sealed, hashed) -> AttemptFinished; the cores are free again as soon as the
+// process is gone, not after the check. A timeout sends the stop signal, then SIGKILL after the
+// task's grace.
 //
 // **Life of an object here.** Fetched, or checked as an output -> held -> removed when the core
 // drops it, but not before the last live attempt that reads it and the last save of it have ended.

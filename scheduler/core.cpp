@@ -17,7 +17,6 @@ Core::State::State(const Graph& graph_, const CoreOptions& options_)
       requests(graph_.requests()),
       instances(graph_.instance_count()),
       start_order(scheduler::start_order(graph_)),
-      priors(graph_.instance_count()),
       tasks(graph_.task_count()),
       queues(2 * graph_.requests().size()),
       object_marks(graph_.object_count()) {
@@ -118,6 +117,7 @@ Instant Core::next_deadline() const {
 
 bool Core::ended() const { return state_->ended; }
 uint64_t Core::decision_count() const { return state_->decision_count; }
+uint64_t Core::steps() const { return state_->steps; }
 bool Core::waits_for_sync() const { return !state_->idle.empty() && !state_->ended; }
 
 Counts Core::counts() const {

@@ -27,9 +27,10 @@
 // end of a run that leaves work (failed or stopped), inputs that unfinished instances need are
 // saved to objects/, costliest first, before RunEnded.
 //
-// **Workers.** Attempts in slots are bounded by the worker's resources; as many again as are in
-// slots may be sent ahead (depth 2), never with limits (`request.limits` empty), and are taken back
-// when another worker could run them now and nothing else is ready. Silent for 3 s: no new work;
+// **Workers.** Attempts in slots are bounded by the worker's resources; one more per slot may be
+// sent ahead, and of short ones as many as cover a round trip (core_ahead.cpp). They hold their
+// limits from then on, wait at the worker in order of priority, and are taken back when another
+// worker could run them now and nothing else is ready. Silent for 3 s: no new work;
 // silent for 30 s: lost. Lost attempts are free until an instance has lost kLostAttemptsMax. A
 // worker where everything fails at once while it succeeds elsewhere is set aside (core_doubt.cpp).
 //
@@ -88,6 +89,8 @@ class Core {
   [[nodiscard]] bool ended() const;
   // Decisions so far; what RecordsSynced refers to.
   [[nodiscard]] uint64_t decision_count() const;
+  // Things looked at so far in order to decide: what a test bounds where time would tell nothing.
+  [[nodiscard]] uint64_t steps() const;
   // Something will happen at the next RecordsSynced that covers decision_count().
   [[nodiscard]] bool waits_for_sync() const;
 

@@ -62,11 +62,12 @@ bool Core::State::doubt_worker(const Flight& flight, const event::AttemptFailed&
     return false;
   }
   ++worker.quick_failures;
-  if (worker.quick_failures < 2 || record.opinions >= kOpinionsMax || !sound_elsewhere(flight)) {
+  uint8_t& opinions = troubles[flight.instance].opinions;
+  if (worker.quick_failures < 2 || opinions >= kOpinionsMax || !sound_elsewhere(flight)) {
     stop_avoiding(flight.instance);
     return false;
   }
-  ++record.opinions;
+  ++opinions;
   record.avoiding = true;
   avoided[flight.instance] = flight.worker;
   if (worker.quick_failures >= options.quick_failures_max && !worker.doubted()) {
@@ -105,8 +106,7 @@ void Core::State::suspect(WorkerId id) {
   at(id).suspect = true;
   for (auto& [attempt, flight] : flights) {
     if (flight.worker == id && !flight.running && !flight.taken_back) {
-      flight.taken_back = true;
-      emit(decision::TakeBack{id, attempt});
+      take_back(attempt, flight);
     }
   }
   if (at(id).proofs > 0) {

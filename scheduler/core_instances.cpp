@@ -10,7 +10,7 @@
 namespace sluice::scheduler {
 
 void Core::State::drain() {
-  for (size_t next = 0; next < changes.size(); ++next) {
+  for (size_t next = 0; next < changes.size(); ++next, ++steps) {
     handle(Change(changes[next]));  // a copy: handling appends
   }
   changes.clear();
@@ -86,17 +86,21 @@ void Core::State::set_state(InstanceId instance, InstanceState state) {
   record.state = state;
 }
 
-bool Core::State::matches(InstanceId instance, const Prior* prior) const {
-  return prior != nullptr && prior->key == at(instance).key &&
-         prior->outputs.size() == spec_of(instance).outputs.size();
+bool Core::State::matches(InstanceId instance, const Prior& prior) const {
+  return prior.key == at(instance).key && prior.outputs.size() == spec_of(instance).outputs.size();
+}
+
+std::optional<Core::State::Prior> Core::State::take_prior(InstanceId instance) {
+  auto node = priors.extract(instance);
+  return node.empty() ? std::optional<Prior>() : std::move(node.mapped());
 }
 
 // It does not run, so it is done only if nothing of it is missing. What the journal knows of it
 // else stays as it is, for a run that includes it.
 void Core::State::resolve_left_out(InstanceId instance) {
   at(instance).key = objects.key(instance);
-  const std::unique_ptr<Prior> prior = std::move(priors[instance.index()]);
-  if (!matches(instance, prior.get())) {
+  const std::optional<Prior> prior = take_prior(instance);
+  if (!prior || !matches(instance, *prior)) {
     return;
   }
   for (size_t i = 0; i < prior->outputs.size(); ++i) {
@@ -112,12 +116,12 @@ void Core::State::resolve_left_out(InstanceId instance) {
 void Core::State::resolve(InstanceId instance) {
   InstanceRecord& record = at(instance);
   record.key = objects.key(instance);
-  const std::unique_ptr<Prior> prior = std::move(priors[instance.index()]);
-  if (matches(instance, prior.get())) {
+  const std::optional<Prior> prior = take_prior(instance);
+  if (prior && matches(instance, *prior)) {
     restore(instance, *prior);
     return;
   }
-  if (prior != nullptr) {
+  if (prior) {
     const size_t count = std::min(prior->durable.size(), spec_of(instance).outputs.size());
     for (size_t i = 0; i < count; ++i) {
       const ObjectId object = graph.object(instance, i);
@@ -311,8 +315,7 @@ void Core::State::hold(TaskId id) {
         const auto flight = flights.find(at(instance).attempt);
         SLUICE_ASSERT(flight != flights.end(), instance);
         if (!flight->second.taken_back && !at(flight->second.worker).lost) {
-          flight->second.taken_back = true;
-          emit(decision::TakeBack{flight->second.worker, flight->first});
+          take_back(flight->first, flight->second);
         }
         break;
       }

@@ -77,16 +77,20 @@ void Core::State::check_flights() const {
   for (const Limit& limit : graph.limits()) {
     limits.push_back(limit.total);
   }
+  size_t limited_count = 0;
   for (const auto& [attempt, flight] : flights) {
     SLUICE_ASSERT(at(flight.instance).attempt == attempt, attempt, flight.instance);
     const bool running = at(flight.instance).state == InstanceState::kRunning;
     SLUICE_ASSERT(running == flight.running, attempt);
     SLUICE_ASSERT(!workers[flight.worker.index()].lost, attempt, flight.worker);
+    const bool limited = !request_of(flight.request).limits.empty();
+    SLUICE_ASSERT((flight.ahead && limited) == (limited_ahead.count(attempt) > 0), attempt);
+    limited_count += flight.ahead && limited ? 1 : 0;
     for (const LimitUse& use : request_of(flight.request).limits) {
-      SLUICE_ASSERT(!flight.ahead, attempt);
       limits[use.limit.index()] -= use.amount;
     }
   }
+  SLUICE_ASSERT(limited_count == limited_ahead.size(), limited_count, limited_ahead.size());
   SLUICE_ASSERT(limits == limits_free);
   for (const Amount amount : limits) {
     SLUICE_ASSERT(amount >= 0, amount);
@@ -98,6 +102,7 @@ void Core::State::check_worker(WorkerId id) const {
   Resources free = worker.total;
   Resources promised;
   size_t attempts = 0;
+  int64_t load = 0;
   for (const auto& [attempt, flight] : flights) {
     if (flight.wanted_by == id) {
       promised += request_of(flight.request).resources;
@@ -108,7 +113,9 @@ void Core::State::check_worker(WorkerId id) const {
     ++attempts;
     const std::vector<AttemptId>& list = flight.ahead ? worker.ahead : worker.slots;
     SLUICE_ASSERT(std::count(list.begin(), list.end(), attempt) == 1, attempt, id);
-    if (!flight.ahead) {
+    if (flight.ahead) {
+      load += flight.load;
+    } else {
       free -= request_of(flight.request).resources;
     }
   }
@@ -116,6 +123,11 @@ void Core::State::check_worker(WorkerId id) const {
   SLUICE_ASSERT(free == worker.free, id, free.cpus, worker.free.cpus);
   SLUICE_ASSERT(promised == worker.promised, id, promised.cpus, worker.promised.cpus);
   SLUICE_ASSERT(free.cpus >= 0 && free.memory_bytes >= 0, id, free.cpus, free.memory_bytes);
+  SLUICE_ASSERT(load == worker.ahead_load, id, load, worker.ahead_load);
+  SLUICE_ASSERT(
+      std::is_sorted(worker.ahead.begin(), worker.ahead.end(),
+                     [this](AttemptId a, AttemptId b) { return priority_of(a) > priority_of(b); }),
+      id);
   if (!worker.ahead.empty()) {
     const Flight& first = flights.at(worker.ahead.front());
     SLUICE_ASSERT(!worker.free.covers(request_of(first.request).resources), id);

@@ -194,8 +194,7 @@ void Core::State::stop_flight(AttemptId attempt, Flight& flight) {
     flight.stopping = true;
     emit(decision::StopAttempt{flight.worker, attempt});
   } else if (!flight.running && !flight.taken_back) {
-    flight.taken_back = true;
-    emit(decision::TakeBack{flight.worker, attempt});
+    take_back(attempt, flight);
   }
 }
 

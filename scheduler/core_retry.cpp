@@ -25,7 +25,7 @@ int64_t scaled(int64_t amount, uint32_t factor) {
 }  // namespace
 
 bool Core::State::may_retry(InstanceId instance, const event::AttemptFailed& report) const {
-  const uint8_t charged = at(instance).charged[static_cast<size_t>(report.cause)];
+  const uint8_t charged = troubles.at(instance).charged[static_cast<size_t>(report.cause)];
   if (report.cause == Cause::kLost) {
     return charged < kLostAttemptsMax;
   }
@@ -49,7 +49,7 @@ void Core::State::charge(const Flight& flight, event::AttemptFailed report) {
     requeue(instance);
     return;
   }
-  uint8_t& charged = at(instance).charged[static_cast<size_t>(report.cause)];
+  uint8_t& charged = troubles[instance].charged[static_cast<size_t>(report.cause)];
   if (charged < std::numeric_limits<uint8_t>::max()) {
     ++charged;
   }

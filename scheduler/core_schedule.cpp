@@ -1,5 +1,6 @@
 // Who starts where. Ready instances wait in one queue per request, so that a request that fits
 // nowhere costs one step however long its queue is. All choices are total orders over integers.
+// What goes ahead, and how much: core_ahead.cpp.
 #include <algorithm>
 #include <functional>
 #include <utility>
@@ -14,11 +15,10 @@ void Core::State::schedule() {
     return std::pair(choose_for_slot(request, instance), false);
   });
   if (options.dispatch_ahead) {
-    ahead_held = false;
     dispatch_ready([this](RequestId request, InstanceId instance) {
       return std::pair(choose_for_ahead(request, instance), true);
     });
-    take_back_for_idle();
+    take_back_ahead();
   }
 }
 
@@ -49,10 +49,12 @@ void Core::State::dispatch_ready(const Choose& choose) {
       std::push_heap(heads.begin(), heads.end(), std::greater<>());
     }
   };
+  steps += queues.size();
   for (size_t q = 0; q < queues.size(); ++q) {
     push(q);
   }
   while (!heads.empty()) {
+    ++steps;
     std::pop_heap(heads.begin(), heads.end(), std::greater<>());
     const auto [order, queue] = heads.back();
     heads.pop_back();
@@ -77,6 +79,7 @@ void Core::State::tally_bytes(InstanceId instance) {
   bytes_on_node.assign(nodes.size(), 0);
   for (const GroupId group : graph.inputs(instance)) {
     for (const ObjectId object : graph.group_objects(group)) {
+      ++steps;
       for (const WorkerId holder : objects.replicas(object)) {
         bytes_on_node[at(holder).node] += objects.bytes(object);
       }
@@ -85,7 +88,6 @@ void Core::State::tally_bytes(InstanceId instance) {
 }
 
 // Most input bytes on its node, then `better`, then lowest id.
-template <class Better>
 WorkerId Core::State::choose_best(const std::vector<WorkerId>& candidates, InstanceId instance,
                                   const Better& better) {
   if (candidates.size() <= 1) {
@@ -105,9 +107,11 @@ WorkerId Core::State::choose_for_slot(RequestId id, InstanceId instance) {
     return {};
   }
   std::vector<WorkerId> candidates;
+  const int32_t priority = spec_of(instance).priority;
+  steps += workers.size();
   for (size_t w = 0; w < workers.size(); ++w) {
     // Behind attempts that were sent ahead it would not start now: the agent keeps the order.
-    if (workers[w].ahead.empty() && workers[w].free.covers(request.resources) &&
+    if (ahead_before(workers[w], priority) == 0 && workers[w].free.covers(request.resources) &&
         may_get(WorkerId(w), instance, id)) {
       candidates.emplace_back(w);
     }
@@ -117,66 +121,39 @@ WorkerId Core::State::choose_for_slot(RequestId id, InstanceId instance) {
   });
 }
 
-bool Core::State::some_worker_may_get(InstanceId instance, RequestId id) const {
-  for (size_t w = 0; w < workers.size(); ++w) {
-    if (workers[w].total.covers(request_of(id).resources) && may_get(WorkerId(w), instance, id)) {
-      return true;
-    }
-  }
-  return false;
-}
-
-// Ahead goes only where every core is given out, and never more than could run there at once.
-WorkerId Core::State::choose_for_ahead(RequestId id, InstanceId instance) {
-  const Request& request = request_of(id);
-  if (ahead_held || !request.limits.empty()) {
-    // What its limit would let start now waits for a slot only: later work must not fill the slots
-    // from behind before its turn comes.
-    ahead_held = ahead_held || (limits_fit(request) && some_worker_may_get(instance, id));
-    return {};
-  }
-  std::vector<WorkerId> candidates;
-  for (size_t w = 0; w < workers.size(); ++w) {
-    const WorkerRecord& worker = workers[w];
-    if (worker.free.cpus > 0 || !worker.total.covers(request.resources) ||
-        !may_get(WorkerId(w), instance, id)) {
-      continue;
-    }
-    const auto could_run =
-        static_cast<size_t>(worker.total.cpus / std::max(1, request.resources.cpus));
-    if (worker.ahead.size() < std::max(worker.slots.size(), could_run)) {
-      candidates.emplace_back(w);
-    }
-  }
-  return choose_best(candidates, instance, [](const WorkerRecord& a, const WorkerRecord& b) {
-    return a.ahead.size() < b.ahead.size();
-  });
-}
-
 void Core::State::start(InstanceId instance, RequestId request, WorkerId worker_id, bool ahead) {
   WorkerRecord& worker = at(worker_id);
   const AttemptId attempt = new_attempt(instance);
+  const int32_t priority = spec_of(instance).priority;
+  Flight flight;
   if (ahead) {
-    worker.ahead.push_back(attempt);
+    const size_t place = ahead_before(worker, priority);
+    worker.ahead.insert(worker.ahead.begin() + static_cast<std::ptrdiff_t>(place), attempt);
+    flight.load = load_of(instance, request);
+    worker.ahead_load += flight.load;
+    if (!request_of(request).limits.empty()) {
+      limited_ahead.insert(attempt);
+    }
   } else {
     worker.slots.push_back(attempt);
     worker.free -= request_of(request).resources;
-    for (const LimitUse& use : request_of(request).limits) {
-      limits_free[use.limit.index()] -= use.amount;
-    }
+    worker.turned = now;
   }
-  Flight flight;
+  for (const LimitUse& use : request_of(request).limits) {
+    limits_free[use.limit.index()] -= use.amount;
+  }
   flight.instance = instance;
   flight.worker = worker_id;
   flight.request = request;
   flight.timeout = timeout_of(instance);
   flight.ahead = ahead;
-  flight.places = input_places(instance, attempt, worker_id);
   at(instance).attempt = attempt;
   set_state(instance, InstanceState::kAssigned);
   const Grant grant{request_of(request).resources, flight.timeout};
-  emit(decision::StartAttempt{worker_id, attempt, instance, request, grant, flight.places, ahead});
-  flights.emplace(attempt, std::move(flight));
+  emit(decision::StartAttempt{worker_id, attempt, instance, request, grant,
+                              input_places(instance, attempt, worker_id), ahead, priority});
+  flights.emplace(attempt, flight);
+  promote(worker_id);  // the agent, too, starts what fits beside a wide one of less importance
 }
 
 std::vector<InputPlace> Core::State::input_places(InstanceId instance, AttemptId attempt,
@@ -187,6 +164,7 @@ std::vector<InputPlace> Core::State::input_places(InstanceId instance, AttemptId
     for (const ObjectId object : graph.group_objects(group)) {
       if (!objects.is_value(object) && object_marks[object.index()] != mark) {
         object_marks[object.index()] = mark;
+        ++steps;
         places.push_back({object, choose_source(object, attempt, worker)});
       }
     }
@@ -218,62 +196,6 @@ WorkerId Core::State::choose_source(ObjectId object, AttemptId attempt, WorkerId
     }
   }
   return objects.durable(object) ? WorkerId() : all.front();
-}
-
-// A worker with free slots, for which nothing is ready, gets what waits ahead elsewhere.
-void Core::State::take_back_for_idle() {
-  std::vector<WorkerId> donors;
-  for (size_t w = 0; w < workers.size(); ++w) {
-    if (!workers[w].ahead.empty()) {
-      donors.emplace_back(w);
-    }
-  }
-  Resources too_small;  // nothing fits where there is no more room than this
-  for (size_t w = 0; w < workers.size() && !donors.empty(); ++w) {
-    if (!workers[w].accepts() || workers[w].doubted() || !workers[w].ahead.empty()) {
-      continue;
-    }
-    while (true) {
-      Resources room = workers[w].free;
-      room -= workers[w].promised;
-      if (room.cpus <= 0 || too_small.covers(room)) {
-        break;
-      }
-      const AttemptId attempt = find_take_back(donors, WorkerId(w), room);
-      if (!attempt.valid()) {
-        too_small = room;
-        break;
-      }
-      Flight& flight = flights.at(attempt);
-      flight.taken_back = true;
-      flight.wanted_by = WorkerId(w);
-      workers[w].promised += request_of(flight.request).resources;
-      emit(decision::TakeBack{flight.worker, attempt});
-    }
-  }
-}
-
-// The last attempt, on the worker with the most ahead, that has not started and would fit.
-AttemptId Core::State::find_take_back(const std::vector<WorkerId>& donors, WorkerId taker,
-                                      const Resources& room) {
-  AttemptId best;
-  size_t best_ahead = 0;
-  for (const WorkerId donor : donors) {
-    const WorkerRecord& worker = at(donor);
-    if (worker.ahead.size() <= best_ahead) {
-      continue;
-    }
-    for (auto it = worker.ahead.rbegin(); it != worker.ahead.rend(); ++it) {
-      const Flight& flight = flights.at(*it);
-      if (!flight.running && !flight.taken_back && avoided_by(flight.instance) != taker &&
-          room.covers(request_of(flight.request).resources)) {
-        best = *it;
-        best_ahead = worker.ahead.size();
-        break;
-      }
-    }
-  }
-  return best;
 }
 
 }  // namespace sluice::scheduler

@@ -6,7 +6,8 @@
 //   core_doubt.cpp       is the attempt to blame, or its worker?
 //   core_workers.cpp     what workers report: attempts, replicas, signs of life, loss
 //   core_results.cpp     publishing results, dropping objects, the stop, the end
-//   core_schedule.cpp    who starts where, ahead, taking back
+//   core_schedule.cpp    who starts where
+//   core_ahead.cpp       what is sent ahead, how much, what is taken back
 //   core_invariants.cpp  recounts
 //
 // Every handler changes state at once and leaves consequences in `changes`; drain() works them off
@@ -15,8 +16,9 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
-#include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -47,7 +49,11 @@ struct Core::State {
     bool escalated : 1 = false;  // its next attempt gets other than its task says: `escalations`
     bool delayed : 1 = false;    // it waits for the time of its next attempt: `delayed`
     bool avoiding : 1 = false;   // another worker is to try it: `avoided`
-    uint8_t missing_returns = 0;
+  };
+
+  // What went wrong with an instance. Few have any, so it is not part of their records.
+  struct Troubles {
+    uint8_t missing_returns = 0;                 // in a row: an input could not be fetched
     uint8_t opinions = 0;                        // attempts that were not charged to it
     std::array<uint8_t, kCauseCount> charged{};  // attempts that ended so
   };
@@ -65,6 +71,7 @@ struct Core::State {
     InstanceId last_failed;
     uint32_t failed_elsewhere = 0;     // what failed at once on one worker did so on another
     uint32_t succeeded_elsewhere = 0;  // or did not
+    Duration typical;                  // of recent attempts that succeeded; 0: none did
     bool held = false;  // only failures so far, and too many: nothing of it starts any more
   };
 
@@ -83,7 +90,9 @@ struct Core::State {
     Resources promised;  // to attempts that are being taken back elsewhere to run here
     Instant heard;
     std::vector<AttemptId> slots;
-    std::vector<AttemptId> ahead;  // in the order sent, which is the order in which they get slots
+    std::vector<AttemptId> ahead;  // in the order in which they get slots: by priority, then sent
+    int64_t ahead_load = 0;        // of `ahead`: the sum of Flight::load
+    Instant turned;                // when an attempt last got a slot or left one
     [[nodiscard]] bool alive() const { return joined && !lost && !closing; }
     [[nodiscard]] bool accepts() const { return alive() && !silent; }
     [[nodiscard]] bool doubted() const { return suspect || set_aside; }
@@ -106,7 +115,12 @@ struct Core::State {
     bool taken_back = false;
     bool stopping = false;
     WorkerId wanted_by;  // taken back to run there
-    std::vector<InputPlace> places;
+    int64_t load = 0;    // ahead: what it was expected to take, us × cores
+  };
+  // A worker with attempts ahead; of the first `left` of them some can perhaps be taken back.
+  struct Donor {
+    WorkerId worker;
+    size_t left = 0;
   };
   using FlightEntry = std::pair<AttemptId, Flight>;
 
@@ -135,20 +149,21 @@ struct Core::State {
   Gates gates;
   RequestTable requests;  // the graph's, then those of escalations
   std::vector<InstanceRecord> instances;
+  std::map<InstanceId, Troubles> troubles;
   std::map<InstanceId, Escalation> escalations;
   std::map<InstanceId, WorkerId> avoided;
   std::set<std::pair<Instant, InstanceId>> delayed;  // blocked until then
   std::map<InstanceId, Instant> delayed_until;       // the same
-  bool ahead_held = false;  // of one turn of schedule(): nothing later is sent ahead any more
   std::vector<InstanceId> start_order;
-  std::vector<std::unique_ptr<Prior>> priors;  // per instance; emptied when its key is known
+  std::map<InstanceId, Prior> priors;  // until the instance's key is known
   std::vector<TaskRecord> tasks;
   std::vector<WorkerRecord> workers;  // gaps: not joined
   std::vector<NodeId> nodes;          // index: WorkerRecord::node
   std::vector<ReadyQueue> queues;     // two per request: see queue_of
   std::vector<Amount> limits_free;
   std::map<AttemptId, Flight> flights;
-  std::map<ObjectId, Save> saves;  // under way, or with failures
+  std::set<AttemptId> limited_ahead;  // of those ahead the ones that use limits
+  std::map<ObjectId, Save> saves;     // under way, or with failures
   size_t saves_active = 0;
   std::map<ObjectId, uint64_t> idle;  // to be dropped once so many decisions' records are on disk
   std::vector<InstanceId> attempt_instance;  // index: attempt number - 1; none: it was a save
@@ -162,6 +177,7 @@ struct Core::State {
   size_t failures = 0;  // failed instances of tasks that do not ignore failures
   Digest digest;
   uint64_t decision_count = 0;
+  uint64_t steps = 0;  // things looked at to decide: what tests bound instead of time
   std::vector<Decision>* out = nullptr;
   // Scratch of schedule().
   std::vector<uint32_t> object_marks;
@@ -230,8 +246,9 @@ struct Core::State {
   void handle(const Change& change);
   void set_state(InstanceId instance, InstanceState state);
   void resolve(InstanceId instance);
-  [[nodiscard]] bool matches(InstanceId instance, const Prior* prior) const;
+  [[nodiscard]] bool matches(InstanceId instance, const Prior& prior) const;
   void resolve_left_out(InstanceId instance);
+  std::optional<Prior> take_prior(InstanceId instance);
   void restore(InstanceId instance, const Prior& prior);
   [[nodiscard]] bool wanted(InstanceId instance) const;
   [[nodiscard]] bool saved_elsewhere(ObjectId object) const;
@@ -276,11 +293,13 @@ struct Core::State {
   std::map<AttemptId, Flight>::iterator find_flight(WorkerId worker, AttemptId attempt);
   FlightEntry end_flight(std::map<AttemptId, Flight>::iterator at);
   void free_slot(AttemptId attempt, const Flight& flight);
+  void leave_ahead(AttemptId attempt, const Flight& flight);
   void promote(WorkerId worker);
   void unpromise(Flight& flight);
   void take_output(ObjectId object, OutputReport& report, WorkerId worker);
   void drop_late_outputs(const event::AttemptFinished& finished);
-  void input_missing(const Flight& flight, ObjectId object);
+  [[nodiscard]] bool reads(InstanceId instance, ObjectId object) const;
+  void input_missing(const Flight& flight, const event::AttemptReturned& returned);
   void replica_lost(ObjectId object, WorkerId worker);
   void lose_worker(WorkerId worker);
 
@@ -313,18 +332,33 @@ struct Core::State {
   InstanceId queue_head(ReadyQueue& queue);
   [[nodiscard]] bool limits_fit(const Request& request) const;
   WorkerId choose_for_slot(RequestId request, InstanceId instance);
-  WorkerId choose_for_ahead(RequestId request, InstanceId instance);
-  [[nodiscard]] bool some_worker_may_get(InstanceId instance, RequestId request) const;
-  template <class Better>
+  using Better = std::function<bool(const WorkerRecord&, const WorkerRecord&)>;
   WorkerId choose_best(const std::vector<WorkerId>& candidates, InstanceId instance,
                        const Better& better);
   void tally_bytes(InstanceId instance);
   void start(InstanceId instance, RequestId request, WorkerId worker, bool ahead);
   std::vector<InputPlace> input_places(InstanceId instance, AttemptId attempt, WorkerId worker);
   [[nodiscard]] WorkerId choose_source(ObjectId object, AttemptId attempt, WorkerId worker) const;
-  void take_back_for_idle();
-  AttemptId find_take_back(const std::vector<WorkerId>& donors, WorkerId taker,
-                           const Resources& room);
+
+  // ---- core_ahead.cpp ----
+
+  void learn_duration(InstanceId instance, Duration wall);
+  [[nodiscard]] Duration typical_duration(InstanceId instance) const;
+  [[nodiscard]] size_t depth(Duration typical) const;
+  [[nodiscard]] static size_t slots_for(const WorkerRecord& worker, const Request& request);
+  [[nodiscard]] bool stalled(const WorkerRecord& worker) const;
+  [[nodiscard]] int32_t priority_of(AttemptId attempt) const;
+  [[nodiscard]] size_t ahead_before(const WorkerRecord& worker, int32_t priority) const;
+  [[nodiscard]] int64_t load_of(InstanceId instance, RequestId request) const;
+  [[nodiscard]] bool has_room_ahead(const WorkerRecord& worker, InstanceId instance,
+                                    RequestId request) const;
+  WorkerId choose_for_ahead(RequestId request, InstanceId instance);
+  void take_back(AttemptId attempt, Flight& flight);
+  void take_back_ahead();
+  void take_back_surplus(const WorkerRecord& worker);
+  void take_back_for_limit(const Request& request, int32_t priority);
+  void take_back_for_idle(std::vector<Donor>& donors);
+  AttemptId find_take_back(std::vector<Donor>& donors, WorkerId taker, const Resources& room);
 
   // ---- core_invariants.cpp ----
 

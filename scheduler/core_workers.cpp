@@ -31,6 +31,7 @@ void Core::State::on(const event::WorkerJoined& joined) {
   worker.total = joined.resources;
   worker.free = joined.resources;
   worker.heard = now;
+  worker.turned = now;
   any_joined = true;
 }
 
@@ -42,9 +43,10 @@ void Core::State::on(const event::WorkerLost& lost) {
 
 void Core::State::on(const event::Restored& restored) {
   SLUICE_ASSERT(!begun, restored.instance);
-  std::unique_ptr<Prior>& prior = priors[restored.instance.index()];
-  SLUICE_ASSERT(prior == nullptr, restored.instance);
-  prior = std::make_unique<Prior>(Prior{restored.key, restored.outputs, restored.durable});
+  const bool first =
+      priors.emplace(restored.instance, Prior{restored.key, restored.outputs, restored.durable})
+          .second;
+  SLUICE_ASSERT(first, restored.instance);
 }
 
 void Core::State::on(const event::Selected& selected) {
@@ -62,6 +64,7 @@ void Core::State::on(const event::Begin& /*begin*/) {
   for (size_t i = 0; i < instances.size(); ++i) {
     if (objects.inputs_known(InstanceId(i))) {
       changes.push_back({Change::Kind::kResolved, InstanceId(i), {}, {}});
+      drain();  // so that there is never a list of all instances
     }
   }
 }
@@ -108,14 +111,22 @@ void Core::State::free_slot(AttemptId attempt, const Flight& flight) {
   const auto found = std::find(list.begin(), list.end(), attempt);
   SLUICE_ASSERT(found != list.end(), attempt, flight.worker);
   list.erase(found);
-  if (!flight.ahead) {
-    const Request& request = request_of(flight.request);
+  const Request& request = request_of(flight.request);
+  if (flight.ahead) {
+    leave_ahead(attempt, flight);
+  } else {
     worker.free += request.resources;
-    for (const LimitUse& use : request.limits) {
-      limits_free[use.limit.index()] += use.amount;
-    }
+    worker.turned = now;
+  }
+  for (const LimitUse& use : request.limits) {
+    limits_free[use.limit.index()] += use.amount;
   }
   promote(flight.worker);
+}
+
+void Core::State::leave_ahead(AttemptId attempt, const Flight& flight) {
+  at(flight.worker).ahead_load -= flight.load;
+  limited_ahead.erase(attempt);
 }
 
 // Attempts sent ahead get free slots as the agent gives them: in order, none overtaken.
@@ -129,6 +140,7 @@ void Core::State::promote(WorkerId id) {
     }
     worker.free -= need;
     next.ahead = false;
+    leave_ahead(worker.ahead.front(), next);
     worker.slots.push_back(worker.ahead.front());
     worker.ahead.erase(worker.ahead.begin());
   }
@@ -177,9 +189,12 @@ void Core::State::on(const event::AttemptFinished& finished) {
   record.sealed = true;
   gates.pass(instance);
   record.ran = true;
-  record.missing_returns = 0;
+  if (const auto trouble = troubles.find(instance); trouble != troubles.end()) {
+    trouble->second.missing_returns = 0;
+  }
   record.wall = finished.usage.wall;
   ++task_of(instance).successes;
+  learn_duration(instance, finished.usage.wall);
   set_state(instance, InstanceState::kDone);
   review_closed(instance);
   emit(std::move(done));
@@ -256,13 +271,13 @@ void Core::State::on(const event::AttemptReturned& returned) {
     requeue(flight.instance);
     return;
   }
-  input_missing(flight, returned.missing);
-  InstanceRecord& record = at(flight.instance);
-  if (++record.missing_returns <= kMissingReturnsMax) {
+  input_missing(flight, returned);
+  uint8_t& missing_returns = troubles[flight.instance].missing_returns;
+  if (++missing_returns <= kMissingReturnsMax) {
     requeue(flight.instance);
     return;
   }
-  record.missing_returns = 0;
+  missing_returns = 0;
   event::AttemptFailed report;
   report.worker = returned.worker;
   report.attempt = returned.attempt;
@@ -274,17 +289,25 @@ void Core::State::on(const event::AttemptReturned& returned) {
   charge(flight, std::move(report));
 }
 
+bool Core::State::reads(InstanceId instance, ObjectId object) const {
+  const std::span<const GroupId> inputs = graph.inputs(instance);
+  const std::span<const GroupId> fed = graph.object_groups(object);
+  return std::any_of(fed.begin(), fed.end(), [inputs](GroupId group) {
+    return std::find(inputs.begin(), inputs.end(), group) != inputs.end();
+  });
+}
+
 // The place that was named does not have the object after all.
-void Core::State::input_missing(const Flight& flight, ObjectId object) {
-  const auto place = std::find_if(flight.places.begin(), flight.places.end(),
-                                  [object](const InputPlace& p) { return p.object == object; });
-  if (place == flight.places.end()) {
+void Core::State::input_missing(const Flight& flight, const event::AttemptReturned& returned) {
+  const ObjectId object = returned.missing;
+  if (object.index() >= graph.object_count() || objects.is_value(object) ||
+      !reads(flight.instance, object)) {
     return;
   }
-  if (place->source.valid()) {
-    replica_lost(object, place->source);
+  if (returned.source.valid()) {
+    replica_lost(object, returned.source);
     // It may be there all the same and only be unreadable: nobody would ever drop it then.
-    emit(decision::DropObject{place->source, object});
+    emit(decision::DropObject{returned.source, object});
   } else {
     objects.clear_durable(object);
     publish(object);

@@ -54,7 +54,8 @@ struct StartAttempt {
   RequestId request;  // the task's; after a retry with more memory one that the core interned
   Grant grant;        // what that request says, and how long the attempt may take
   std::vector<InputPlace> inputs;  // distinct file and h5 objects, in order of first use
-  bool ahead = false;  // more than the worker's slots hold: waits there until one is free
+  bool ahead = false;    // more than the worker's slots hold: waits there until one is free
+  int32_t priority = 0;  // the task's: what waits at the worker starts in this order, higher first
 };
 // Give an attempt back if it has not started; else the agent says nothing more than its usual
 // reports.

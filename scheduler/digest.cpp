@@ -43,6 +43,7 @@ void Digest::add_members(const decision::StartAttempt& start) {
     number(place.source.value);
   }
   number(start.ahead ? 1 : 0);
+  signed_number(start.priority);
 }
 
 void Digest::add_members(const decision::TakeBack& take_back) {

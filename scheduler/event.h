@@ -112,6 +112,7 @@ struct AttemptReturned {
   WorkerId worker;
   AttemptId attempt;
   ObjectId missing;
+  WorkerId source = {};  // where the missing one was said to be; none: in the run directory
 };
 // The attempt was stopped because the core asked (StopAttempt). Not charged.
 struct AttemptStopped {

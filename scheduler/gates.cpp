@@ -7,9 +7,9 @@ namespace sluice::scheduler {
 Gates::Gates(const Graph& graph, std::vector<Change>& changes)
     : graph_(graph),
       changes_(changes),
-      marks_(graph.instance_count(), Mark::kAhead),
-      gates_(graph.gate_count()),
-      closed_gates_(graph.instance_count()) {
+      marks_(graph.gate_count() == 0 ? 0 : graph.instance_count(), Mark::kAhead),
+      closed_gates_(marks_.size()),
+      gates_(graph.gate_count()) {
   for (size_t g = 0; g < gates_.size(); ++g) {
     const GateId id(g);
     gates_[g].ahead = static_cast<uint32_t>(graph.gate_predecessors(id).size());
@@ -23,6 +23,9 @@ Gates::Gates(const Graph& graph, std::vector<Change>& changes)
 }
 
 void Gates::pass(InstanceId predecessor) {
+  if (gates_.empty()) {
+    return;
+  }
   Mark& mark = marks_[predecessor.index()];
   if (mark == Mark::kPassed) {
     return;
@@ -42,6 +45,9 @@ void Gates::pass(InstanceId predecessor) {
 }
 
 void Gates::bar(InstanceId predecessor) {
+  if (gates_.empty()) {
+    return;
+  }
   Mark& mark = marks_[predecessor.index()];
   if (mark != Mark::kAhead) {
     return;

@@ -26,7 +26,7 @@ class Gates {
   void bar(InstanceId predecessor);   // it has failed or was skipped; nothing if it was done before
 
   [[nodiscard]] bool open(InstanceId successor) const {
-    return closed_gates_[successor.index()] == 0;
+    return closed_gates_.empty() || closed_gates_[successor.index()] == 0;
   }
   // A predecessor because of which the successor will never start; none if there is none.
   [[nodiscard]] InstanceId barrier(InstanceId successor) const;
@@ -44,9 +44,10 @@ class Gates {
 
   const Graph& graph_;
   std::vector<Change>& changes_;
-  std::vector<Mark> marks_;  // per instance
+  // Both per instance; empty if there are no gates.
+  std::vector<Mark> marks_;
+  std::vector<uint32_t> closed_gates_;
   std::vector<GateRecord> gates_;
-  std::vector<uint32_t> closed_gates_;  // per instance
 };
 
 }  // namespace sluice::scheduler

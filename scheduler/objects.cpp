@@ -100,36 +100,28 @@ bool Objects::durable(ObjectId object) const {
 }
 
 bool Objects::held_by(ObjectId object, WorkerId worker) const {
-  const std::vector<WorkerId>& all = record(object).replicas;
-  return std::binary_search(all.begin(), all.end(), worker);
+  return record(object).replicas.contains(worker);
 }
 
 bool Objects::add_replica(ObjectId object, WorkerId worker) {
   SLUICE_ASSERT(!is_value(object), object, worker);
-  std::vector<WorkerId>& all = record(object).replicas;
-  const auto at = std::lower_bound(all.begin(), all.end(), worker);
-  if (at != all.end() && *at == worker) {
+  if (!record(object).replicas.insert(worker)) {
     return false;
   }
-  all.insert(at, worker);
   refresh(object);
   return true;
 }
 
 bool Objects::remove_replica(ObjectId object, WorkerId worker) {
-  std::vector<WorkerId>& all = record(object).replicas;
-  const auto at = std::lower_bound(all.begin(), all.end(), worker);
-  if (at == all.end() || *at != worker) {
+  if (!record(object).replicas.erase(worker)) {
     return false;
   }
-  all.erase(at);
   refresh(object);
   return true;
 }
 
 void Objects::remove_all_replicas(ObjectId object) {
   record(object).replicas.clear();
-  record(object).replicas.shrink_to_fit();
   refresh(object);
 }
 
@@ -346,7 +338,8 @@ void Objects::check_object(ObjectId object) const {
   SLUICE_ASSERT(it.pending == (it.result && it.known && !it.durable_file), object);
   SLUICE_ASSERT(it.known == it.content.known(), object);
   SLUICE_ASSERT(it.known || it.replicas.empty(), object);
-  SLUICE_ASSERT(std::is_sorted(it.replicas.begin(), it.replicas.end()), object);
+  const std::span<const WorkerId> holders = it.replicas.all();
+  SLUICE_ASSERT(std::is_sorted(holders.begin(), holders.end()), object);
   uint32_t open_groups = 0;
   for (const GroupId group : graph_.object_groups(object)) {
     open_groups += groups_[group.index()].open > 0 ? 1 : 0;

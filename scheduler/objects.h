@@ -26,6 +26,7 @@
 
 #include "scheduler/decision.h"
 #include "scheduler/graph.h"
+#include "scheduler/worker_set.h"
 
 namespace sluice::scheduler {
 
@@ -83,7 +84,7 @@ class Objects {
   [[nodiscard]] Hash128 content(ObjectId object) const { return record(object).content; }
   [[nodiscard]] int64_t bytes(ObjectId object) const { return record(object).bytes; }
   [[nodiscard]] std::span<const WorkerId> replicas(ObjectId object) const {  // sorted
-    return record(object).replicas;
+    return record(object).replicas.all();
   }
   [[nodiscard]] bool held_by(ObjectId object, WorkerId worker) const;
   [[nodiscard]] size_t pending_count() const { return pending_count_; }
@@ -109,7 +110,7 @@ class Objects {
   struct ObjectRecord {
     Hash128 content;
     int64_t bytes = 0;
-    std::vector<WorkerId> replicas;
+    WorkerSet replicas;
     uint32_t open_groups = 0;
     bool value : 1 = false;
     bool result : 1 = false;  // and not a value

@@ -19,6 +19,7 @@ struct CoreOptions {
       5;  // a worker with so many in a row is doubted (core_doubt.cpp); 0: never
   uint32_t failures_max = 0;  // so many failed instances, and nothing new starts; 0: no bound
   bool dispatch_ahead = true;
+  uint32_t ahead_per_slot_max = 16;  // so many short attempts may wait at a worker, per slot
 };
 
 }  // namespace sluice::scheduler

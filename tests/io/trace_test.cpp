@@ -28,6 +28,7 @@ TraceWriter writer(FakeFiles& files, uint64_t bytes_max = kNoBound) {
   scheduler::CoreOptions options;
   options.epoch = 7;
   options.dispatch_ahead = false;
+  options.ahead_per_slot_max = 3;
   auto created = TraceWriter::create(files, kFile, sample(), options, bytes_max);
   REQUIRE(created.ok());
   return std::move(*created);
@@ -50,6 +51,7 @@ TEST_CASE("trace: what was written comes back in order") {
   CHECK_FALSE(read->torn);
   CHECK(read->options.epoch == 7);
   CHECK_FALSE(read->options.dispatch_ahead);
+  CHECK(read->options.ahead_per_slot_max == 3);
   CHECK(read->graph.instance_count() == 3);
   REQUIRE(read->blocks.size() == 4);
   CHECK(read->blocks[0].kind == TraceBlock::Kind::kEvent);

@@ -52,7 +52,7 @@ std::vector<s::Event> all_events() {
       e::AttemptStarted{w, attempt},
       e::AttemptFinished{w, attempt, kReports, kUsage},
       e::AttemptFailed{w, attempt, s::Cause::kDisk, -1, 9, "a line", "two\nlines", kUsage},
-      e::AttemptReturned{w, attempt, s::ObjectId{}},
+      e::AttemptReturned{w, attempt, s::ObjectId{}, w},
       e::AttemptStopped{w, attempt, kUsage},
       e::ReplicaAdded{w, s::ObjectId(4)},
       e::ReplicaLost{w, s::ObjectId(4)},
@@ -102,7 +102,8 @@ std::vector<Message> all_messages() {
                 s::RequestId(0),
                 {{2, 5}, s::seconds(60)},
                 {{s::ObjectId(3), s::WorkerId(1)}, {s::ObjectId(4), s::WorkerId{}}},
-                true},
+                true,
+                -3},
                s::seconds(10),
                attempt_spec(),
                {"", "results/a/b.h5"}},
@@ -179,6 +180,7 @@ TEST_CASE("wire: an attempt's command, script and inputs keep their text") {
   REQUIRE(back.ok());
   const auto& start = std::get<m::Start>(*back);
   CHECK(start.decision.ahead);
+  CHECK(start.decision.priority == -3);
   CHECK(start.decision.grant == s::Grant{{2, 5}, s::seconds(60)});
   REQUIRE(start.decision.inputs.size() == 2);
   CHECK(start.decision.inputs[0].source == s::WorkerId(1));

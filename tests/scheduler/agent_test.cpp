@@ -35,7 +35,7 @@ struct EventText {
   }
   std::string operator()(const event::AttemptReturned& e) const {
     return "returned " + number(e.attempt) +
-           (e.missing.valid() ? " missing " + number(e.missing) : "");
+           (e.missing.valid() ? " missing " + number(e.missing) + " from " + number(e.source) : "");
   }
   std::string operator()(const event::AttemptStopped& e) const {
     return "stopped " + number(e.attempt);
@@ -224,6 +224,22 @@ TEST_CASE("agent: an attempt that waits for its inputs is overtaken") {
   CHECK(bench.staged(2) == Texts{"started 2", "launch 2 on 0"});
 }
 
+TEST_CASE("agent: what is more important starts before what came earlier, also a wide one") {
+  Bench bench({4, 0});
+  bench.run(1, {2, 0});
+  bench.start(2, {}, {4, 0});
+  CHECK(bench.staged(2) == Texts{});
+  bench.start(3);
+  CHECK(bench.staged(3) == Texts{});  // as important as 2, which waits for two more cores
+  input::Start important = Bench::start_input(4);
+  important.decision.priority = 5;
+  CHECK(bench.give(important) == Texts{"stage 4"});
+  CHECK(bench.staged(4) == Texts{"started 4", "launch 4 on 2"});
+  CHECK(bench.exited(4) == Texts{"check 4"});
+  CHECK(bench.exited(1) == Texts{"check 1", "started 2", "launch 2 on 0 1 2 3"});
+  CHECK(bench.exited(2) == Texts{"check 2", "started 3", "launch 3 on 0"});
+}
+
 TEST_CASE("agent: memory limits what runs together") {
   Bench bench({4, 100});
   bench.run(1, {1, 60});
@@ -255,7 +271,8 @@ TEST_CASE("agent: an output is held once it was checked, a value never is") {
   Bench bench;
   bench.finish(1);
   CHECK(bench.start(2, {{10, kSelf}}) == Texts{"stage 2"});
-  CHECK(bench.start(3, {{11, kSelf}}) == Texts{"lost 11", "returned 3 missing 11", "clean 3"});
+  CHECK(bench.start(3, {{11, kSelf}}) ==
+        Texts{"lost 11", "returned 3 missing 11 from 2", "clean 3"});
 }
 
 TEST_CASE("agent: a durable file is looked up for each attempt and held for none") {
@@ -281,7 +298,7 @@ TEST_CASE("agent: a failed fetch gives back every attempt that needs the object"
   bench.start(2, {{5, kPeer}});
   bench.start(3, {{6, kPeer}});
   CHECK(bench.fetch_failed(5) ==
-        Texts{"returned 1 missing 5", "clean 1", "returned 2 missing 5", "clean 2"});
+        Texts{"returned 1 missing 5 from 7", "clean 1", "returned 2 missing 5 from 7", "clean 2"});
   CHECK(bench.fetched(6) == Texts{"added 6", "stage 3"});
   CHECK(bench.start(4, {{5, kOtherPeer}}) == Texts{"fetch 5 from 8"});
 }
@@ -289,13 +306,13 @@ TEST_CASE("agent: a failed fetch gives back every attempt that needs the object"
 TEST_CASE("agent: a durable file that cannot be read gives the attempt back") {
   Bench bench;
   bench.start(1, {{5, kDurable}});
-  CHECK(bench.fetch_failed(5) == Texts{"returned 1 missing 5", "clean 1"});
+  CHECK(bench.fetch_failed(5) == Texts{"returned 1 missing 5 from none", "clean 1"});
 }
 
 TEST_CASE("agent: an input that should be here and is not gives the attempt back at once") {
   Bench bench;
   CHECK(bench.start(1, {{4, kPeer}, {5, kSelf}}) ==
-        Texts{"lost 5", "returned 1 missing 5", "clean 1"});
+        Texts{"lost 5", "returned 1 missing 5 from 2", "clean 1"});
   CHECK(bench.agent().attempts() == 0);
 }
 

@@ -56,3 +56,10 @@ TEST_CASE("digest: where inputs are found counts") {
   start.inputs[0].source = WorkerId();
   CHECK(digest_of({start}) != local);
 }
+
+TEST_CASE("digest: the order of what waits at a worker counts") {
+  decision::StartAttempt start;
+  const uint64_t usual = digest_of({start});
+  start.priority = -1;
+  CHECK(digest_of({start}) != usual);
+}

@@ -85,7 +85,15 @@ class CoreBench {
     apply(report);
   }
   void returned(int instance, sched::ObjectId missing = {}) {
-    apply(sched::event::AttemptReturned{worker(instance), attempt(instance), missing});
+    sched::WorkerId source;  // as the start named it
+    for (const auto& start : all<sched::decision::StartAttempt>()) {
+      for (const sched::InputPlace& place : start.inputs) {
+        if (start.attempt == attempt(instance) && place.object == missing) {
+          source = place.source;
+        }
+      }
+    }
+    apply(sched::event::AttemptReturned{worker(instance), attempt(instance), missing, source});
   }
   void sync() { apply(sched::event::RecordsSynced{core.decision_count()}); }
   void lose(int worker) { apply(sched::event::WorkerLost{sched::WorkerId(worker)}); }
