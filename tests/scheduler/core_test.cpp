@@ -604,6 +604,23 @@ TEST_CASE("core: a silent worker gets nothing new, then is lost") {
   CHECK(bench.outcome() == Outcome::kStuck);
 }
 
+TEST_CASE("core: a worker whose end is seen before its first word never joins") {
+  GraphDsl dsl;
+  dsl.task("a");
+  CoreBench bench(dsl.build());
+  bench.join(0, 1);
+  bench.begin();
+  bench.lose(5);
+  bench.join(5, 8);
+  CHECK(bench.all<decision::WorkerChanged>().empty());
+  const auto starts = bench.schedule();
+  REQUIRE(starts.size() == 1);
+  CHECK(starts[0].worker == WorkerId(0));
+  bench.apply(event::Heartbeat{WorkerId(5)});
+  bench.lose(5);
+  CHECK(bench.all<decision::WorkerChanged>().empty());
+}
+
 TEST_CASE("core: lost attempts are free until an instance has lost three") {
   GraphDsl dsl;
   dsl.task("killer");
