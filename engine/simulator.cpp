@@ -27,27 +27,32 @@ constexpr uint64_t kDeathNoticedMax = 50'000'000;
 // What the plans' draws are about; see ExecutorModel::draw.
 constexpr uint64_t kSubjectJoin = 1000;
 constexpr uint64_t kSubjectDeathNoticed = 1001;
+constexpr uint64_t kSubjectDamaged = 1004;
+constexpr uint64_t kSubjectDamagedBit = 1005;
 
 io::LocalNetworkOptions network_options(const SimulationOptions& options) {
-  return {options.latency_min, options.latency_max, options.seed};
-}
-
-ModelOptions model_options(const SimulationOptions& options) {
-  ModelOptions model = options.model;
-  model.seed = scheduler::mix64(options.model.seed ^ scheduler::mix64(options.seed));
-  return model;
+  const Sabotage& sabotage = options.sabotage;
+  return {options.latency_min,    options.latency_max, options.seed,
+          sabotage.slow_permille, sabotage.slow_max,   sabotage.cuts};
 }
 
 }  // namespace
+
+ExecutorModel model_of(const SimulationOptions& options) {
+  ModelOptions model = options.model;
+  model.seed = scheduler::mix64(options.model.seed ^ scheduler::mix64(options.seed));
+  return ExecutorModel(model);
+}
 
 World::World(const Graph& given_graph, const SimulationOptions& given_options,
              SimulatedRunDirectory& given_directory)
     : graph(given_graph),
       options(given_options),
       directory(given_directory),
-      model(model_options(given_options)),
+      model(model_of(given_options)),
       network(given_options.workers.size() + 1, network_options(given_options)),
-      referee(given_graph) {
+      referee(given_graph),
+      ahead(given_options.workers.size() + 1) {
   for (size_t i = 0; i < options.workers.size(); ++i) {
     workers.push_back(
         std::make_unique<SimulatedWorker>(*this, WorkerId(i + 1), options.workers[i]));
@@ -59,6 +64,33 @@ World::~World() = default;
 SimulatedWorker& World::worker(WorkerId id) {
   SLUICE_ASSERT(id.index() > 0 && id.index() <= workers.size(), id, workers.size());
   return *workers[id.index() - 1];
+}
+
+Instant World::when(WorkerId end, Instant at) const {
+  if (at == Instant::never()) return at;
+  return std::max(time.now(), {at.ns - ahead[end.index()].ns});
+}
+
+// A worker's first message is spared: what never arrives is no worker of the run.
+Expected<io::Message> World::read(std::span<const std::byte> bytes) {
+  Expected<io::Message> message = io::decode(bytes);
+  SLUICE_ASSERT(message.ok(), message.ok() ? "" : message.error().message.c_str());
+  const Sabotage& sabotage = options.sabotage;
+  const uint64_t number = ++messages_read;
+  if (damaged >= sabotage.damaged_max || std::holds_alternative<io::message::Hello>(*message) ||
+      model.draw(kSubjectDamaged, number, 1000) >= sabotage.damaged_permille) {
+    return message;
+  }
+  ++damaged;
+  io::Bytes other(bytes.begin(), bytes.end());
+  const uint64_t bit = model.draw(kSubjectDamagedBit, number, other.size() * 8);
+  other[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
+  Expected<io::Message> seen = io::decode(other);
+  if (!seen) return seen;
+  // That bit makes another message that can be read. One that is cut short never can.
+  seen = io::decode(bytes.first(model.draw(kSubjectDamagedBit, number, bytes.size())));
+  if (seen) referee.problem("a part of message " + std::to_string(number) + " reads as a whole");
+  return Error{"damaged"};
 }
 
 namespace {
@@ -81,6 +113,27 @@ void plan_worker(World& world, SimulatedRankZero& rank_zero, SimulatedWorker& wo
   if (plan.stalls != Instant::never()) {
     world.time.at(plan.stalls, [&worker, duration = plan.stall] { worker.stall(duration); });
   }
+}
+
+void plan_sabotage(World& world, SimulatedRankZero& rank_zero) {
+  for (const Pause& pause : world.options.sabotage.pauses) {
+    world.time.at(pause.at, [&rank_zero, lasts = pause.lasts] { rank_zero.pause(lasts); });
+  }
+  for (const ClockJump& jump : world.options.sabotage.jumps) {
+    world.time.at(jump.at, [&world, &rank_zero, jump] {
+      world.ahead[jump.end.index()] = world.ahead[jump.end.index()] + jump.by;
+      if (jump.end == WorkerId(0)) {
+        rank_zero.clock_jumped();
+      } else if (world.worker(jump.end).alive()) {
+        world.worker(jump.end).clock_jumped();
+      }
+    });
+  }
+  world.death_noticed = [&world, &rank_zero](WorkerId worker) {
+    const uint64_t delay = world.model.draw(kSubjectDeathNoticed, worker.value, kDeathNoticedMax);
+    world.time.after(Duration{static_cast<int64_t>(delay)},
+                     [&rank_zero, worker] { rank_zero.deliver(event::WorkerLost{worker}); });
+  };
 }
 
 void run_to_end(World& world, const SimulatedRankZero& rank_zero) {
@@ -115,7 +168,8 @@ void check_stores_are_empty(World& world) {
 void check_files(World& world, const SimulationResult& result) {
   const auto expected = expected_contents(world.graph, world.model);
   for (const auto& [object, file] : world.directory.files()) {
-    if (file.content != expected[object.index()]) {
+    const StoredObject* there = world.directory.file(object);
+    if (there != nullptr && there->content != expected[object.index()]) {
       world.referee.problem("the file of object " + std::to_string(object.value) +
                             " has a wrong content");
     }
@@ -142,9 +196,10 @@ void check_end(World& world, const SimulationResult& result) {
       world.referee.problem("worker " + std::to_string(worker->id().value) + " left with attempts");
     }
   }
-  // What left-out instances read is kept, and goes with the stores.
-  const bool all = world.options.selected.empty();
-  if (all && result.outcome == Outcome::kAllDone) check_stores_are_empty(world);
+  // What others than done instances read is kept, and what could not be saved, and goes with the
+  // stores.
+  const bool all = result.counts.done == world.graph.instance_count();
+  if (all && result.counts.results_pending == 0) check_stores_are_empty(world);
 }
 
 }  // namespace
@@ -163,6 +218,7 @@ SimulationResult simulate(const Graph& graph, const SimulationOptions& options,
     });
   };
   for (const auto& worker : world.workers) plan_worker(world, rank_zero, *worker);
+  plan_sabotage(world, rank_zero);
   world.time.at(Instant{} + kBeginsAfter, [&rank_zero] { rank_zero.begin(); });
   if (options.stop_at != Instant::never()) {
     world.time.at(options.stop_at, [&rank_zero] { rank_zero.deliver(event::StopRequested{}); });
@@ -173,6 +229,7 @@ SimulationResult simulate(const Graph& graph, const SimulationOptions& options,
   rank_zero.fill(result);
   result.messages = world.network.messages();
   result.fetches_failed = world.fetches_failed;
+  result.damaged = world.damaged;
   check_end(world, result);
   result.launches = std::move(world.referee.launches);
   result.completions = std::move(world.referee.completions);

@@ -20,7 +20,10 @@ using scheduler::WorkerId;
 namespace {
 
 constexpr uint64_t kSyncMax = 200'000'000;  // from a record to its sync
-constexpr uint64_t kSubjectSync = 1002;     // see ExecutorModel::draw
+constexpr uint64_t kLateAgainMax = 10'000'000'000;
+// What the draws are about; see ExecutorModel::draw.
+constexpr uint64_t kSubjectSync = 1002;
+constexpr uint64_t kSubjectLateAgain = 1003;
 
 }  // namespace
 
@@ -37,19 +40,58 @@ void SimulatedRankZero::begin() {
   deliver(event::Begin{});
 }
 
+void SimulatedRankZero::after(Duration delay, VirtualTime::Action action) {
+  world_.time.at(std::max(world_.time.now() + delay, paused_until_),
+                 [this, action = std::move(action)] {
+                   if (paused()) {
+                     after({}, action);
+                   } else {
+                     action();
+                   }
+                 });
+}
+
+void SimulatedRankZero::pause(Duration duration) {
+  paused_until_ = std::max(paused_until_, world_.time.now() + duration);
+}
+
+void SimulatedRankZero::deliver(const Event& given) {
+  if (paused()) {
+    after({}, [this, given] { deliver(given); });
+    return;
+  }
+  apply(given);
+  schedule();
+}
+
 void SimulatedRankZero::poll() {
+  if (paused()) {
+    after({}, [this] { poll(); });
+    return;
+  }
   end_.poll(
       [this](WorkerId from, io::Channel, std::span<const std::byte> bytes) {
-        const Expected<io::Message> decoded = io::decode(bytes);
-        SLUICE_ASSERT(decoded.ok(), decoded.ok() ? "" : decoded.error().message.c_str());
-        received(from, *decoded);
+        const Expected<io::Message> decoded = world_.read(bytes);
+        if (decoded) {
+          received(from, *decoded);
+        } else {
+          unreadable(from);
+        }
       },
       SIZE_MAX);
   schedule();
 }
 
+// Nobody knows what it said, so nothing that it says can be relied on any more.
+void SimulatedRankZero::unreadable(WorkerId from) {
+  if (lost_.count(from) == 0) apply(event::WorkerLost{from});
+}
+
 void SimulatedRankZero::received(WorkerId from, const io::Message& given) {
   if (const auto* report = std::get_if<message::Report>(&given)) {
+    const bool success = std::holds_alternative<event::AttemptFinished>(report->event);
+    if (success && world_.springs(PlantedBug::kReportDropped)) return;
+    if (lost_.count(from) > 0) report_again(from, report->event);
     apply(report->event);
   } else if (const auto* hello = std::get_if<message::Hello>(&given)) {
     if (outcome_) {
@@ -62,6 +104,14 @@ void SimulatedRankZero::received(WorkerId from, const io::Message& given) {
   }
 }
 
+// Of a lost worker: once more, when other things have happened.
+void SimulatedRankZero::report_again(WorkerId from, const Event& report) {
+  if (!world_.options.sabotage.late_reports_again) return;
+  const uint64_t subject = (uint64_t{from.value} << 40U) | world_.messages_read;
+  const uint64_t delay = world_.model.draw(kSubjectLateAgain, subject, kLateAgainMax);
+  after({static_cast<int64_t>(delay)}, [this, report] { deliver(report); });
+}
+
 void SimulatedRankZero::apply(const Event& given) {
   if (crashed_) return;
   std::visit([this](const auto& e) { note(e); }, given);
@@ -69,7 +119,7 @@ void SimulatedRankZero::apply(const Event& given) {
     note_late(given);
     return;
   }
-  core_.apply(world_.time.now(), given, decisions_);
+  core_.apply(now(), given, decisions_);
   perform_all();
   ++events_;
   const uint32_t every = world_.options.check_every;
@@ -84,7 +134,9 @@ void SimulatedRankZero::ask_for_sync() {
   if (sync_asked_ || crashed_) return;
   sync_asked_ = true;
   const auto delay = static_cast<int64_t>(world_.model.draw(kSubjectSync, events_, kSyncMax));
-  world_.time.after(Duration{delay}, [this, decisions = core_.decision_count()] {
+  const Instant asked = world_.time.now() + Duration{delay};
+  const Instant synced = world_.options.sabotage.has_room(FullTier::Step::kJournal, asked);
+  after(synced - world_.time.now(), [this, decisions = core_.decision_count()] {
     sync_asked_ = false;
     if (crashed_ || outcome_) return;
     world_.directory.sync();
@@ -100,7 +152,7 @@ void SimulatedRankZero::note_late(const Event& given) {
 
 void SimulatedRankZero::schedule() {
   if (outcome_ || crashed_) return;
-  core_.schedule(world_.time.now(), decisions_);
+  core_.schedule(now(), decisions_);
   perform_all();
   arm_tick();
 }
@@ -113,13 +165,13 @@ void SimulatedRankZero::perform_all() {
 }
 
 void SimulatedRankZero::arm_tick() {
-  const Instant deadline = std::max(core_.next_deadline(), world_.time.now());
+  const Instant deadline = world_.when(WorkerId(0), core_.next_deadline());
   if (deadline >= armed_) return;
   armed_ = deadline;
-  world_.time.at(deadline, [this, deadline] {
+  after(deadline - world_.time.now(), [this, deadline] {
     if (armed_ == deadline) armed_ = Instant::never();
     if (outcome_ || crashed_) return;
-    if (core_.next_deadline() <= world_.time.now()) {
+    if (core_.next_deadline() <= now()) {
       deliver(event::Tick{});
     } else {
       arm_tick();
@@ -132,6 +184,9 @@ void SimulatedRankZero::give_up(WorkerId worker) {
   if (!lost_.insert(worker).second) return;
   world_.referee.worker_lost(worker);
   end_.forget(worker);
+  for (const WorkerId other : joined_) {
+    if (lost_.count(other) == 0) tell(other, message::PeerLost{worker});
+  }
 }
 
 void SimulatedRankZero::perform(const decision::StartAttempt& d) {
@@ -163,9 +218,16 @@ void SimulatedRankZero::perform(const decision::CommitObject& d) {
   }
   const StoredObject file = saved->second;
   world_.temporaries.erase(saved);
-  world_.time.after(world_.model.options().commit, [this, object = d.object, file] {
+  after(world_.model.options().commit, [this, object = d.object, file] {
     if (crashed_) return;
-    world_.directory.append(SimulatedRunDirectory::Durable{object, file});
+    const Sabotage& sabotage = world_.options.sabotage;
+    if (sabotage.is_full(FullTier::Step::kCommitting, WorkerId(0), world_.time.now())) {
+      deliver(event::ObjectCommitFailed{object, "the disk is full"});
+      return;
+    }
+    if (!world_.springs(PlantedBug::kCommitForgotten)) {
+      world_.directory.append(SimulatedRunDirectory::Durable{object, file});
+    }
     deliver(event::ObjectCommitted{object});
   });
 }
@@ -179,12 +241,13 @@ void SimulatedRankZero::perform(const decision::RemoveSaved& d) {
 
 void SimulatedRankZero::perform(const decision::InstanceDone& d) {
   world_.referee.instance_done(d.instance, d.attempt, d.outputs);
-  if (!d.attempt.valid()) return;
+  if (!d.attempt.valid() || world_.springs(PlantedBug::kRecordForgotten)) return;
   world_.directory.append(SimulatedRunDirectory::Done{d.instance, d.key, d.outputs});
 }
 
 void SimulatedRankZero::perform(const decision::AttemptEnded& d) {
   if (d.report.cause != scheduler::Cause::kLost) ++failures_[d.instance.index()];
+  if (d.final) failed_by_[d.instance.index()] = d.report.cause;
 }
 
 void SimulatedRankZero::perform(const decision::RunEnded& d) {
@@ -214,6 +277,8 @@ void SimulatedRankZero::fill(SimulationResult& result) const {
   }
   result.events = events_;
   result.failures = failures_;
+  result.failed_by = failed_by_;
+  result.workers_lost = lost_.size();
 }
 
 }  // namespace sluice::engine

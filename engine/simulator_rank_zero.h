@@ -17,14 +17,15 @@ class SimulatedRankZero {
       : world_(world),
         core_(world.graph, core_options(world)),
         end_(world.network.end(scheduler::WorkerId(0))),
-        failures_(world.graph.instance_count()) {}
+        failures_(world.graph.instance_count()),
+        failed_by_(world.graph.instance_count()) {}
 
   void begin();
   void poll();
-  void deliver(const scheduler::Event& event) {
-    apply(event);
-    schedule();
-  }
+  // At once, or when a pause is over.
+  void deliver(const scheduler::Event& event);
+  void pause(scheduler::Duration duration);
+  void clock_jumped() { arm_tick(); }
   [[nodiscard]] bool crashed() const { return crashed_; }
   // The run has ended and every worker that is still there has said goodbye.
   [[nodiscard]] bool over() const;
@@ -37,7 +38,13 @@ class SimulatedRankZero {
     return options;
   }
 
+  [[nodiscard]] scheduler::Instant now() const { return world_.now(scheduler::WorkerId(0)); }
+  [[nodiscard]] bool paused() const { return world_.time.now() < paused_until_; }
+  // Carries out `action` after the delay, or when a pause is over.
+  void after(scheduler::Duration delay, VirtualTime::Action action);
   void received(scheduler::WorkerId from, const io::Message& message);
+  void unreadable(scheduler::WorkerId from);
+  void report_again(scheduler::WorkerId from, const scheduler::Event& report);
   void apply(const scheduler::Event& event);
   void note_late(const scheduler::Event& event);
   void schedule();
@@ -110,7 +117,9 @@ class SimulatedRankZero {
   bool sync_asked_ = false;
   uint64_t events_ = 0;
   scheduler::Instant armed_ = scheduler::Instant::never();
+  scheduler::Instant paused_until_;
   std::vector<uint32_t> failures_;
+  std::vector<std::optional<scheduler::Cause>> failed_by_;
 };
 
 }  // namespace sluice::engine
