@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "engine/executor_model.h"
+#include "engine/simulator_sabotage.h"
 #include "io/transport_local.h"
 #include "scheduler/core.h"
 
@@ -49,6 +50,7 @@ struct SimulationOptions {
   scheduler::Instant stop_at = scheduler::Instant::never();
   // Rank 0 dies, and with it the run, after so many events.
   uint64_t core_crash_after_events = 0;  // 0: never
+  Sabotage sabotage;
   // Core::check_invariants and Agent::check_invariants after every so many events; 0: never.
   uint32_t check_every = 1;
   // A run that is longer is a problem.
@@ -84,12 +86,19 @@ class SimulatedRunDirectory {
   void sync() { synced_ = facts_.size(); }
   // A crash of the machine: only the first `length` facts survive, at least the synced ones.
   void cut(size_t length);
+  // A record was damaged on disk: it and all after it are gone, while the files stay as they are.
+  void damage_record(size_t index);
+  // A file has other bytes of the same number: what a resume sees, for it looks at the bytes of
+  // whatever was written or changed since the records were synced.
+  void damage_file(scheduler::ObjectId object);
   [[nodiscard]] size_t length() const { return facts_.size(); }
   [[nodiscard]] size_t synced() const { return synced_; }
 
   [[nodiscard]] std::vector<scheduler::event::Restored> restored(
       const scheduler::Graph& graph) const;
+  // What the records say of the object and the disk really has; none if these differ.
   [[nodiscard]] const StoredObject* file(scheduler::ObjectId object) const;
+  // As the records say.
   [[nodiscard]] const std::map<scheduler::ObjectId, StoredObject>& files() const { return files_; }
   [[nodiscard]] bool done(scheduler::InstanceId instance) const {
     return instance.index() < done_at_.size() && done_at_[instance.index()] > 0;
@@ -97,6 +106,7 @@ class SimulatedRunDirectory {
 
  private:
   void fold(const Fact& fact, size_t place);
+  void keep(size_t length);
 
   uint32_t epoch_ = 0;
   std::deque<Fact> facts_;
@@ -104,6 +114,7 @@ class SimulatedRunDirectory {
   // The facts merged, as a resume sees them.
   std::vector<uint32_t> done_at_;  // per instance: place of its last fact + 1; 0: there is none
   std::map<scheduler::ObjectId, StoredObject> files_;
+  std::map<scheduler::ObjectId, StoredObject> disk_;
 };
 
 struct SimulationResult {
@@ -115,13 +126,20 @@ struct SimulationResult {
   std::vector<uint32_t> launches;                // per instance: processes that were started
   std::vector<uint32_t> completions;             // per instance: done and journalled
   std::vector<uint32_t> failures;                // per instance: failed attempts
-  uint64_t events = 0;                           // applied to the core
+  // Per instance that has failed: by what; none if it has not.
+  std::vector<std::optional<scheduler::Cause>> failed_by;
+  size_t workers_lost = 0;
+  uint64_t events = 0;  // applied to the core
   uint64_t messages = 0;
   uint64_t fetches_failed = 0;
+  uint64_t damaged = 0;               // messages
   size_t running_max = 0;             // processes at one time
   int32_t cores_max = 0;              // cores given at one time
   std::vector<std::string> problems;  // what must never be; empty in a good run
 };
+
+// What attempts do in a run with these options, for whoever wants to know it beforehand.
+[[nodiscard]] ExecutorModel model_of(const SimulationOptions& options);
 
 [[nodiscard]] SimulationResult simulate(const scheduler::Graph& graph,
                                         const SimulationOptions& options,

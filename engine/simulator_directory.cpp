@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "engine/simulator.h"
@@ -11,6 +12,11 @@ using scheduler::ObjectId;
 using scheduler::OutputKind;
 
 void SimulatedRunDirectory::append(Fact fact) {
+  if (const auto* durable = std::get_if<Durable>(&fact)) {
+    disk_[durable->object] = durable->file;
+  } else if (const auto* removed = std::get_if<Removed>(&fact)) {
+    disk_.erase(removed->object);
+  }
   fold(fact, facts_.size());
   facts_.push_back(std::move(fact));
 }
@@ -29,7 +35,22 @@ void SimulatedRunDirectory::fold(const Fact& fact, size_t place) {
 
 void SimulatedRunDirectory::cut(size_t length) {
   SLUICE_ASSERT(length >= synced_ && length <= facts_.size(), length, synced_, facts_.size());
+  keep(length);
+}
+
+void SimulatedRunDirectory::damage_record(size_t index) {
+  SLUICE_ASSERT(index < facts_.size(), index, facts_.size());
+  keep(index);
+}
+
+void SimulatedRunDirectory::damage_file(ObjectId object) {
+  const auto entry = disk_.find(object);
+  if (entry != disk_.end()) entry->second.content.low ^= 1;
+}
+
+void SimulatedRunDirectory::keep(size_t length) {
   facts_.resize(length);
+  synced_ = std::min(synced_, length);
   done_at_.clear();
   files_.clear();
   for (size_t place = 0; place < facts_.size(); ++place) fold(facts_[place], place);
@@ -54,8 +75,11 @@ std::vector<scheduler::event::Restored> SimulatedRunDirectory::restored(const Gr
 }
 
 const StoredObject* SimulatedRunDirectory::file(ObjectId object) const {
-  const auto entry = files_.find(object);
-  return entry == files_.end() ? nullptr : &entry->second;
+  const auto recorded = files_.find(object);
+  const auto there = disk_.find(object);
+  const bool same = recorded != files_.end() && there != disk_.end() &&
+                    recorded->second.content == there->second.content;
+  return same ? &there->second : nullptr;
 }
 
 }  // namespace sluice::engine

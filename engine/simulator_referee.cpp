@@ -83,6 +83,22 @@ bool Referee::all_available(InstanceId instance) const {
   return true;
 }
 
+// Somebody who has not had all of its attempts reads an output that is gone, over any number of
+// steps, or a result of it is gone.
+bool Referee::needed(InstanceId instance, std::set<InstanceId>& seen) const {
+  if (!seen.insert(instance).second) return false;
+  for (const ObjectId object : graph_.objects_of(instance)) {
+    if (available(object)) continue;
+    if (graph_.output(object).result) return true;
+    for (const GroupId group : graph_.object_groups(object)) {
+      for (const InstanceId consumer : graph_.group_consumers(group)) {
+        if (!progress_[consumer.index()].done || needed(consumer, seen)) return true;
+      }
+    }
+  }
+  return false;
+}
+
 void Referee::check_inputs(const scheduler::decision::StartAttempt& start) {
   for (const GroupId group : graph_.inputs(start.instance)) {
     for (const ObjectId object : graph_.group_objects(group)) {
@@ -128,6 +144,8 @@ void Referee::attempt_started(const scheduler::decision::StartAttempt& start) {
   }
   if (progress.done && all_available(start.instance)) {
     problem(text(start.instance) + " is started again although it is done and nothing was lost");
+  } else if (std::set<InstanceId> seen; progress.done && !needed(start.instance, seen)) {
+    problem(text(start.instance) + " is started again although nobody needs what was lost of it");
   }
   progress.done = false;
   check_inputs(start);

@@ -83,6 +83,8 @@ class Referee {
   // Bytes that the core knows of, by what it was told.
   [[nodiscard]] bool available(scheduler::ObjectId object) const;
   [[nodiscard]] bool all_available(scheduler::InstanceId instance) const;
+  [[nodiscard]] bool needed(scheduler::InstanceId instance,
+                            std::set<scheduler::InstanceId>& seen) const;
   void check_inputs(const scheduler::decision::StartAttempt& start);
   void count_limits(scheduler::InstanceId instance, int64_t sign);
 

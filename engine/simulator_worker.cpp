@@ -108,7 +108,7 @@ void SimulatedWorker::stall(Duration duration) {
 
 void SimulatedWorker::give(const AgentInput& in) {
   std::vector<scheduler::Effect> effects;
-  agent_.apply(world_.time.now(), in, effects);
+  agent_.apply(now(), in, effects);
   for (const scheduler::Effect& effect : effects) {
     std::visit([this](const auto& e) { perform(e); }, effect);
   }
@@ -118,12 +118,12 @@ void SimulatedWorker::give(const AgentInput& in) {
 }
 
 void SimulatedWorker::arm_tick() {
-  const Instant deadline = std::max(agent_.next_deadline(), world_.time.now());
+  const Instant deadline = world_.when(id_, agent_.next_deadline());
   if (deadline >= armed_) return;
   armed_ = deadline;
   at(deadline, [this, deadline] {
     if (armed_ == deadline) armed_ = Instant::never();
-    if (agent_.next_deadline() <= world_.time.now()) {
+    if (agent_.next_deadline() <= now()) {
       give(input::Tick{});
     } else {
       arm_tick();
@@ -146,9 +146,13 @@ void SimulatedWorker::poll() {
 void SimulatedWorker::take_messages() {
   end_.poll(
       [this](WorkerId, io::Channel, std::span<const std::byte> bytes) {
-        const Expected<io::Message> decoded = io::decode(bytes);
-        SLUICE_ASSERT(decoded.ok(), decoded.ok() ? "" : decoded.error().message.c_str());
-        received(*decoded);
+        const Expected<io::Message> decoded = world_.read(bytes);
+        if (decoded) {
+          received(*decoded);
+        } else {  // it cannot know what it missed
+          die();
+          world_.death_noticed(id_);
+        }
       },
       SIZE_MAX);
 }
@@ -180,6 +184,8 @@ void SimulatedWorker::received(const io::Message& given) {
     give(input::Save{save->object, save->save, scheduler::Destination::kResults});
   } else if (const auto* drop = std::get_if<message::Drop>(&given)) {
     give(input::Drop{drop->object});
+  } else if (const auto* lost = std::get_if<message::PeerLost>(&given)) {
+    peer_lost(lost->worker);
   } else if (std::holds_alternative<message::Leave>(given)) {
     give(input::Leave{});
   } else {
@@ -189,48 +195,77 @@ void SimulatedWorker::received(const io::Message& given) {
 
 // -- inputs ---------------------------------------------------------------------------------------
 
-void SimulatedWorker::fetch_failed(ObjectId object, const char* reason) {
+bool SimulatedWorker::under_way(ObjectId object, uint64_t fetch) const {
+  const auto found = fetches_.find(object);
+  return found != fetches_.end() && found->second.number == fetch;
+}
+
+void SimulatedWorker::fetch_failed(ObjectId object, uint64_t fetch, const char* reason) {
+  if (!under_way(object, fetch)) return;
+  fetches_.erase(object);
   ++world_.fetches_failed;
   give(input::FetchFailed{object, reason});
 }
 
+void SimulatedWorker::peer_lost(WorkerId peer) {
+  const std::map<ObjectId, Fetch> before = fetches_;
+  for (const auto& [object, fetch] : before) {
+    if (fetch.source == peer) fetch_failed(object, fetch.number, "the peer is lost");
+  }
+}
+
 void SimulatedWorker::perform(const effect::Fetch& e) {
   const ObjectId object = e.object;
-  const WorkerId source = e.source;
-  if (source.valid()) {
-    after(kFetchLatency, [this, object, source] { ask_source(object, source); });
+  const Fetch fetch{e.source, ++world_.fetches};
+  fetches_[object] = fetch;
+  if (fetch.source.valid()) {
+    after(kFetchLatency, [this, object, fetch] { ask_source(object, fetch); });
     return;
   }
-  after(Duration{}, [this, object] {
-    if (world_.directory.file(object) != nullptr) {
+  after(Duration{}, [this, object, fetch] {
+    if (world_.directory.file(object) == nullptr) {
+      fetch_failed(object, fetch.number, "no such file in the run directory");
+    } else if (under_way(object, fetch.number)) {
+      fetches_.erase(object);
       give(input::Fetched{object});
-    } else {
-      fetch_failed(object, "no such file in the run directory");
     }
   });
 }
 
-// A source that stands still answers when it goes on; a dead one never: that takes a while to see.
-void SimulatedWorker::ask_source(ObjectId object, WorkerId source) {
-  const SimulatedWorker& peer = world_.worker(source);
+// A source that stands still or is cut off answers when it goes on; a dead one never: that takes a
+// while to see.
+void SimulatedWorker::ask_source(ObjectId object, Fetch fetch) {
+  const SimulatedWorker& peer = world_.worker(fetch.source);
+  if (!under_way(object, fetch.number)) return;
   if (!peer.alive()) {
-    after(kDeadPeerNoticed, [this, object] { fetch_failed(object, "the peer is gone"); });
+    after(kDeadPeerNoticed,
+          [this, object, fetch] { fetch_failed(object, fetch.number, "the peer is gone"); });
     return;
   }
   const StoredObject* found = peer.stored(object);
-  if (found == nullptr || world_.model.fetch_fails(object, ++world_.fetches)) {
-    after(kFetchLatency, [this, object] { fetch_failed(object, "the peer does not send it"); });
+  if (found == nullptr || world_.model.fetch_fails(object, fetch.number)) {
+    after(kFetchLatency, [this, object, fetch] {
+      fetch_failed(object, fetch.number, "the peer does not send it");
+    });
     return;
   }
   const Instant answers = std::max(world_.time.now(), peer.stalled_until_);
-  at(answers + world_.model.transfer(found->bytes), [this, object, source, bytes = *found] {
-    if (!world_.worker(source).alive()) {
-      after(kDeadPeerNoticed, [this, object] { fetch_failed(object, "the peer is gone"); });
-      return;
-    }
-    store_[object] = bytes;
-    give(input::Fetched{object});
-  });
+  const Instant arrives =
+      world_.network.passes(id_, fetch.source, answers + world_.model.transfer(found->bytes));
+  at(arrives, [this, object, fetch, bytes = *found] { bring(object, fetch, bytes); });
+}
+
+void SimulatedWorker::bring(ObjectId object, Fetch fetch, StoredObject found) {
+  if (!under_way(object, fetch.number)) return;
+  if (!world_.worker(fetch.source).alive()) {
+    after(kDeadPeerNoticed,
+          [this, object, fetch] { fetch_failed(object, fetch.number, "the peer is gone"); });
+    return;
+  }
+  if (world_.springs(PlantedBug::kFetchFlipped)) found.content.low ^= 1;
+  fetches_.erase(object);
+  store_[object] = found;
+  give(input::Fetched{object});
 }
 
 // The bytes of every input must really be here, whatever core and agent believe.
@@ -265,7 +300,10 @@ void SimulatedWorker::perform(const effect::Stage& e) {
   after(world_.model.options().stage, [this, id] {
     const auto entry = attempts_.find(id);
     if (entry == attempts_.end()) return;
-    if (world_.model.stage_fails(id)) {
+    const Sabotage& sabotage = world_.options.sabotage;
+    if (sabotage.is_full(FullTier::Step::kStaging, id_, world_.time.now())) {
+      give(input::StageFailed{id, scheduler::Cause::kDisk, "the tier is full"});
+    } else if (world_.model.stage_fails(id)) {
       give(input::StageFailed{id, scheduler::Cause::kStaging, "the model says so"});
     } else if (collect_inputs(entry->second)) {
       give(input::Staged{id});
@@ -281,9 +319,12 @@ void SimulatedWorker::perform(const effect::Launch& e) {
   const AttemptId id = e.attempt;
   Attempt& attempt = attempts_.at(id);
   attempt.running = true;
-  attempt.started = world_.time.now();
+  attempt.started = now();
   world_.referee.launched(id_, id, attempt.start.decision.grant.resources, e.cores);
   if (attempt.run.hangs) return;
+  if (world_.springs(PlantedBug::kRunTwice)) {
+    world_.referee.launched(id_, id, attempt.start.decision.grant.resources, e.cores);
+  }
   after(attempt.run.runs, [this, id, code = attempt.run.exit_code, signal = attempt.run.signal] {
     exit_process(id, code, signal);
   });
@@ -306,7 +347,7 @@ void SimulatedWorker::exit_process(AttemptId id, int32_t exit_code, int32_t sign
   attempt.running = false;
   world_.referee.process_gone(id_, id);
   scheduler::Usage usage;
-  usage.wall = world_.time.now() - attempt.started;
+  usage.wall = now() - attempt.started;
   usage.cpu = usage.wall * attempt.start.decision.grant.resources.cpus;
   give(input::Exited{id, exit_code, signal, usage, ""});
 }
@@ -319,6 +360,10 @@ void SimulatedWorker::check_outputs(AttemptId id) {
   const Attempt& attempt = attempts_.at(id);
   if (attempt.run.bad_output) {
     give(input::CheckFailed{id, scheduler::Cause::kOutput, "the model says so"});
+    return;
+  }
+  if (world_.options.sabotage.is_full(FullTier::Step::kSealing, id_, world_.time.now())) {
+    give(input::CheckFailed{id, scheduler::Cause::kDisk, "the tier is full"});
     return;
   }
   const auto reports =
@@ -355,15 +400,20 @@ void SimulatedWorker::finish_save(const effect::SaveObject& e) {
   if (found == nullptr) {
     world_.referee.problem("object " + std::to_string(e.object.value) + " went during its save");
   }
-  if (found == nullptr || world_.model.save_fails(e.object, e.save)) {
-    give(input::SaveFailed{e.object, e.save, "the model says so"});
+  const bool full =
+      world_.options.sabotage.is_full(FullTier::Step::kSaving, id_, world_.time.now());
+  if (found == nullptr || full || world_.model.save_fails(e.object, e.save)) {
+    give(input::SaveFailed{e.object, e.save, full ? "the disk is full" : "the model says so"});
     return;
   }
-  world_.temporaries[{e.object, e.save}] = *found;
+  StoredObject& saved = world_.temporaries[{e.object, e.save}];
+  saved = *found;
+  if (world_.springs(PlantedBug::kSaveFlipped)) saved.content.low ^= 1;
   give(input::Saved{e.object, e.save});
 }
 
 void SimulatedWorker::perform(const effect::RemoveObject& e) {
+  if (world_.springs(PlantedBug::kDropForgotten)) return;
   if (store_.erase(e.object) == 0) {
     world_.referee.problem("object " + std::to_string(e.object.value) + " is removed from worker " +
                            std::to_string(id_.value) + ", which does not hold it");

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -54,6 +55,14 @@ struct World {
   World& operator=(const World&) = delete;
 
   [[nodiscard]] SimulatedWorker& worker(scheduler::WorkerId id);
+  // The clocks of the processes: all run as fast, some have jumped.
+  [[nodiscard]] scheduler::Instant now(scheduler::WorkerId end) const {
+    return time.now() + ahead[end.index()];
+  }
+  // When that clock shows `at`: now, if it has gone past it.
+  [[nodiscard]] scheduler::Instant when(scheduler::WorkerId end, scheduler::Instant at) const;
+  // A message as it arrives: one that the plan damages cannot be read.
+  [[nodiscard]] Expected<io::Message> read(std::span<const std::byte> bytes);
 
   const scheduler::Graph& graph;
   const SimulationOptions& options;
@@ -69,6 +78,16 @@ struct World {
   std::set<std::pair<scheduler::WorkerId, scheduler::ObjectId>> late_replicas;
   uint64_t fetches = 0;
   uint64_t fetches_failed = 0;
+  std::vector<scheduler::Duration> ahead;  // per end
+  uint64_t messages_read = 0;
+  uint64_t damaged = 0;
+  std::set<PlantedBug> sprung;  // once is enough
+  // The bug is planted, and its turn is now.
+  [[nodiscard]] bool springs(PlantedBug bug) {
+    return options.sabotage.planted == bug && sprung.insert(bug).second;
+  }
+  // A worker's guard has seen its end.
+  std::function<void(scheduler::WorkerId)> death_noticed;
 };
 
 class SimulatedWorker {
@@ -78,6 +97,7 @@ class SimulatedWorker {
   void join();
   void poll();  // messages may have arrived
   void die();
+  void clock_jumped() { arm_tick(); }
   void stall(scheduler::Duration duration);
   [[nodiscard]] const WorkerPlan& plan() const { return plan_; }
   [[nodiscard]] scheduler::WorkerId id() const { return id_; }
@@ -96,6 +116,12 @@ class SimulatedWorker {
     scheduler::Instant started;
   };
 
+  struct Fetch {
+    scheduler::WorkerId source;
+    uint64_t number = 0;
+  };
+
+  [[nodiscard]] scheduler::Instant now() const { return world_.now(id_); }
   // Carries out `action` at that time, or when a stall is over; never once the worker is dead.
   void at(scheduler::Instant when, VirtualTime::Action action);
   void after(scheduler::Duration delay, VirtualTime::Action action);
@@ -117,8 +143,11 @@ class SimulatedWorker {
   void perform(const scheduler::effect::Report& effect);
   void perform(const scheduler::effect::Left& effect);
 
-  void ask_source(scheduler::ObjectId object, scheduler::WorkerId source);
-  void fetch_failed(scheduler::ObjectId object, const char* reason);
+  [[nodiscard]] bool under_way(scheduler::ObjectId object, uint64_t fetch) const;
+  void ask_source(scheduler::ObjectId object, Fetch fetch);
+  void bring(scheduler::ObjectId object, Fetch fetch, StoredObject found);
+  void fetch_failed(scheduler::ObjectId object, uint64_t fetch, const char* reason);
+  void peer_lost(scheduler::WorkerId peer);
   [[nodiscard]] bool collect_inputs(Attempt& attempt);
   void exit_process(scheduler::AttemptId id, int32_t exit_code, int32_t signal);
   void check_outputs(scheduler::AttemptId id);
@@ -131,6 +160,7 @@ class SimulatedWorker {
   io::Transport& end_;
   std::map<scheduler::ObjectId, StoredObject> store_;
   std::map<scheduler::AttemptId, Attempt> attempts_;
+  std::map<scheduler::ObjectId, Fetch> fetches_;  // under way
   bool alive_ = true;
   bool left_ = false;
   scheduler::Instant stalled_until_;

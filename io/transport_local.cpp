@@ -159,8 +159,28 @@ Instant LocalNetwork::arrival(End& from, size_t to, Channel channel) {
   const Instant drawn =
       now_ + options_.latency_min + scheduler::nanoseconds(static_cast<int64_t>(extra));
   Instant& last = from.last_arrival(to, channel);
-  last = std::max(last, drawn);
+  last = std::max(last, passes(from.self(), WorkerId(to), drawn + slowness()));
   return last;
+}
+
+scheduler::Duration LocalNetwork::slowness() const {
+  if (options_.slow_permille == 0) return {};
+  const uint64_t draw = scheduler::mix64(scheduler::mix64(options_.seed + 1) ^ sequence_);
+  if (draw % 1000 >= options_.slow_permille) return {};
+  const auto most = static_cast<uint64_t>(options_.slow_max.ns) + 1;
+  return scheduler::nanoseconds(static_cast<int64_t>(scheduler::mix64(draw) % most));
+}
+
+Instant LocalNetwork::passes(WorkerId one, WorkerId other, Instant at) const {
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (const NetworkCut& cut : options_.cuts) {
+      if ((cut.end != one && cut.end != other) || at < cut.from || at >= cut.until) continue;
+      at = cut.until;
+      moved = true;
+    }
+  }
+  return at;
 }
 
 }  // namespace sluice::io

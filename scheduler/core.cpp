@@ -34,6 +34,20 @@ AttemptId Core::State::new_attempt(InstanceId instance) {
   return AttemptId::make(options.epoch, static_cast<uint32_t>(attempt_instance.size()));
 }
 
+// The driver comes at next_deadline() at the latest, which is never farther than `silent_after`
+// while there are workers. If it comes much later, it was not there to listen (a suspended job, a
+// machine that slept), and that time is no silence of the workers.
+void Core::State::advance(Instant given) {
+  const Duration away = given - now;
+  now = given;
+  if (away <= options.silent_after * 2) {
+    return;
+  }
+  for (WorkerRecord& worker : workers) {
+    worker.heard = worker.heard + away;
+  }
+}
+
 // Anything a worker says is a sign of life. What a lost or unknown worker says does not count.
 bool Core::State::heard_from(WorkerId id) {
   if (id.index() >= workers.size() || !at(id).joined || at(id).lost) {
@@ -79,7 +93,7 @@ void Core::apply(Instant now, const Event& event, std::vector<Decision>& out) {
   if (state_->ended) {
     return;
   }
-  state_->now = now;
+  state_->advance(now);
   state_->out = &out;
   state_->dispatch(event);
   state_->drain();
@@ -91,7 +105,7 @@ void Core::schedule(Instant now, std::vector<Decision>& out) {
   if (!state_->begun || state_->ended || state_->stop != State::Stop::kNo) {
     return;
   }
-  state_->now = now;
+  state_->advance(now);
   state_->out = &out;
   state_->schedule();
   state_->out = nullptr;
@@ -109,7 +123,7 @@ Instant Core::next_deadline() const {
     if (worker.joined && !worker.lost) {
       const Duration patience =
           worker.silent ? state_->options.lost_after : state_->options.silent_after;
-      next = std::min(next, worker.heard + patience);
+      next = std::min({next, worker.heard + patience, state_->now + state_->options.silent_after});
     }
   }
   return next;

@@ -30,9 +30,10 @@
 // **Workers.** Attempts in slots are bounded by the worker's resources; one more per slot may be
 // sent ahead, and of short ones as many as cover a round trip (core_ahead.cpp). They hold their
 // limits from then on, wait at the worker in order of priority, and are taken back when another
-// worker could run them now and nothing else is ready. Silent for 3 s: no new work;
-// silent for 30 s: lost. Lost attempts are free until an instance has lost kLostAttemptsMax. A
-// worker where everything fails at once while it succeeds elsewhere is set aside (core_doubt.cpp).
+// worker could run them now and nothing else is ready. Silent for 3 s: no new work; silent for
+// 30 s: lost; time in which the driver itself was not there does not count. Lost attempts are free
+// until an instance has lost kLostAttemptsMax. A worker where everything fails at once while it
+// succeeds elsewhere is set aside (core_doubt.cpp).
 //
 // Order of choice: priority, then upward rank (longest first), then instance id. Worker: most input
 // bytes held, then best fit (fewest free cores left), then lowest id. Ready instances are queued

@@ -215,6 +215,7 @@ struct Core::State {
 
   // ---- core.cpp ----
 
+  void advance(Instant given);
   void dispatch(const Event& event);
   bool heard_from(WorkerId worker);  // false: its word does not count
   template <class E>

@@ -22,6 +22,9 @@ void Core::State::on(const event::WorkerJoined& joined) {
   }
   WorkerRecord& worker = workers[index];
   SLUICE_ASSERT(!worker.joined, joined.worker);
+  if (worker.lost) {
+    return;  // its end was seen before its first word was read
+  }
   const auto node = std::find(nodes.begin(), nodes.end(), joined.node);
   worker.node = static_cast<uint32_t>(node - nodes.begin());
   if (node == nodes.end()) {
@@ -36,7 +39,13 @@ void Core::State::on(const event::WorkerJoined& joined) {
 }
 
 void Core::State::on(const event::WorkerLost& lost) {
-  if (lost.worker.index() < workers.size() && at(lost.worker).joined && !at(lost.worker).lost) {
+  const size_t index = lost.worker.index();
+  if (index >= workers.size()) {
+    workers.resize(index + 1);
+  }
+  if (!workers[index].joined) {
+    workers[index].lost = true;
+  } else if (!workers[index].lost) {
     lose_worker(lost.worker);
   }
 }

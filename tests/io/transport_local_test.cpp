@@ -113,6 +113,55 @@ TEST_CASE("local transport: the same seed gives the same latencies, another seed
   CHECK(arrivals_of(1) != arrivals_of(2));
 }
 
+TEST_CASE("local transport: what a cut holds up arrives at its end, in order, either way") {
+  LocalNetworkOptions options{microseconds(10), microseconds(10), 1};
+  options.cuts = {{WorkerId(1), {microseconds(100).ns}, {microseconds(500).ns}},
+                  {WorkerId(0), {microseconds(450).ns}, {microseconds(700).ns}}};
+  LocalNetwork network(3, options);
+  std::vector<int64_t> arrivals;
+  network.arrivals = [&](WorkerId, Instant at) { arrivals.push_back(at.ns / 1000); };
+  const auto send = [&](int64_t at, uint32_t from, uint32_t to, const char* text) {
+    network.advance({microseconds(at).ns});
+    network.end(WorkerId(from)).send(WorkerId(to), Channel::kControl, bytes(text));
+  };
+  send(80, 0, 1, "before");
+  send(95, 0, 1, "on its way");  // the second cut begins before the first one ends
+  send(200, 2, 1, "to it");
+  send(200, 1, 2, "from it");
+  send(200, 0, 2, "of others");
+  send(480, 0, 1, "last");
+  CHECK(arrivals == std::vector<int64_t>{90, 700, 500, 500, 210, 700});
+  network.advance({microseconds(700).ns});
+  CHECK(poll_all(network.end(WorkerId(1))) ==
+        Texts{"0c:before", "2c:to it", "0c:on its way", "0c:last"});
+}
+
+TEST_CASE("local transport: slow messages are as many as asked for and overtake none of theirs") {
+  LocalNetworkOptions options{microseconds(1), microseconds(1), 5};
+  options.slow_permille = 200;
+  options.slow_max = microseconds(1000);
+  LocalNetwork network(3, options);
+  std::vector<int64_t> arrivals;
+  network.arrivals = [&](WorkerId, Instant at) { arrivals.push_back(at.ns); };
+  const auto send_to = [&](uint32_t end) {
+    network.end(WorkerId(0)).send(WorkerId(end), Channel::kControl, {});
+  };
+  // Sent much apart, so that none waits for one before it.
+  size_t slow = 0;
+  for (int i = 1; i <= 1000; ++i) {
+    const Instant sent{microseconds(2000).ns * i};
+    network.advance(sent);
+    send_to(1);
+    CHECK(arrivals.back() <= sent.ns + microseconds(1001).ns);
+    if (arrivals.back() > sent.ns + microseconds(1).ns) ++slow;
+  }
+  CHECK(slow > 140);
+  CHECK(slow < 260);
+  arrivals.clear();
+  for (int i = 0; i < 100; ++i) send_to(2);
+  CHECK(std::is_sorted(arrivals.begin(), arrivals.end()));
+}
+
 TEST_CASE("local transport: a dead end gets and sends nothing, what it had sent arrives") {
   LocalNetwork network(3);
   network.end(WorkerId(0)).send(WorkerId(1), Channel::kControl, bytes("lost"));

@@ -599,10 +599,59 @@ TEST_CASE("core: a silent worker gets nothing new, then is lost") {
   bench.start(0);
   CHECK(bench.core.next_deadline() == Instant{} + seconds(6));
   bench.tick(Instant{} + seconds(6));
-  CHECK(bench.core.next_deadline() == Instant{} + seconds(33));
-  bench.tick(Instant{} + seconds(33));
+  // It is asked for often enough to see that it was there all the time.
+  for (int64_t at = 9; at <= 33; at += 3) {
+    CHECK(bench.all<decision::WorkerChanged>().back().state == decision::WorkerState::kSilent);
+    CHECK(bench.core.next_deadline() == Instant{} + seconds(at));
+    bench.tick(Instant{} + seconds(at));
+  }
   CHECK(bench.all<decision::WorkerChanged>().back().state == decision::WorkerState::kLost);
   CHECK(bench.outcome() == Outcome::kStuck);
+}
+
+TEST_CASE("core: a worker whose end is seen before its first word never joins") {
+  GraphDsl dsl;
+  dsl.task("a");
+  CoreBench bench(dsl.build());
+  bench.join(0, 1);
+  bench.begin();
+  bench.lose(5);
+  bench.join(5, 8);
+  CHECK(bench.all<decision::WorkerChanged>().empty());
+  const auto starts = bench.schedule();
+  REQUIRE(starts.size() == 1);
+  CHECK(starts[0].worker == WorkerId(0));
+  bench.apply(event::Heartbeat{WorkerId(5)});
+  bench.lose(5);
+  CHECK(bench.all<decision::WorkerChanged>().empty());
+}
+
+// A suspended job, a machine that slept, a file system that held rank 0 up: nobody listened.
+TEST_CASE("core: time in which rank 0 was not there is not a silence of its workers") {
+  GraphDsl dsl;
+  dsl.task("a", {.outputs = 0});
+  CoreBench bench(dsl.build());
+  bench.join(0, 1);
+  bench.join(1, 1);
+  bench.begin();
+  bench.schedule();
+  bench.start(0);
+  bench.tick(Instant{} + seconds(2));
+  bench.tick(Instant{} + seconds(602));
+  CHECK(bench.all<decision::WorkerChanged>().empty());
+  // From here on it listens, and their silence counts: two seconds of it had passed before.
+  bench.apply(event::Heartbeat{WorkerId(0)});
+  CHECK(bench.core.next_deadline() == Instant{} + seconds(603));
+  bench.tick(Instant{} + seconds(603));
+  REQUIRE(bench.all<decision::WorkerChanged>().size() == 1);
+  CHECK(bench.all<decision::WorkerChanged>()[0].worker == WorkerId(1));
+  CHECK(bench.all<decision::WorkerChanged>()[0].state == decision::WorkerState::kSilent);
+  while (bench.all<decision::WorkerChanged>().size() == 1) {
+    bench.apply(event::Heartbeat{WorkerId(0)});
+    bench.tick(std::min(bench.core.next_deadline(), bench.now + seconds(2)));
+  }
+  CHECK(bench.now == Instant{} + seconds(630));
+  CHECK(bench.all<decision::WorkerChanged>()[1].state == decision::WorkerState::kLost);
 }
 
 TEST_CASE("core: lost attempts are free until an instance has lost three") {

@@ -22,6 +22,11 @@ struct ShapeOptions {
   scheduler::Duration timeout = {};
   int32_t cpus_max = 1;  // requests are drawn from 1 to this
   uint64_t seed = 1;
+  int32_t priority_max = 0;  // priorities are drawn from 0 to this
+  int64_t memory_max = 0;    // requests of memory likewise
+  // So many of 100 tasks ignore their failures, or stop the run.
+  uint32_t ignore_percent = 0;
+  uint32_t stop_percent = 0;
 };
 
 class GraphShapes {
@@ -102,7 +107,23 @@ class GraphShapes {
     task.result = result;
     task.retry = options_.retry;
     task.timeout = options_.timeout;
+    draw_more(task);
     return task;
+  }
+  // Draws nothing that was not asked for, so that graphs stay as they were.
+  void draw_more(DslTask& task) {
+    if (options_.priority_max > 0) {
+      task.priority = static_cast<int32_t>(below(static_cast<uint32_t>(options_.priority_max) + 1));
+    }
+    if (options_.memory_max > 0) {
+      task.memory_bytes = below(static_cast<uint32_t>(options_.memory_max) + 1);
+    }
+    if (options_.ignore_percent > 0 && below(100) < options_.ignore_percent) {
+      task.on_failure = scheduler::OnFailure::kIgnore;
+    }
+    if (options_.stop_percent > 0 && below(100) < options_.stop_percent) {
+      task.on_failure = scheduler::OnFailure::kStop;
+    }
   }
   scheduler::TaskId add(const std::string& name, uint32_t count, bool result) {
     return dsl_.task(name, options_of(count, result));

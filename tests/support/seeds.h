@@ -15,12 +15,13 @@ inline uint64_t number_from_environment(const char* name, uint64_t otherwise) {
   return text == nullptr ? otherwise : std::stoull(text);
 }
 
+inline constexpr uint64_t kSeeds = 20;
+
 template <class Body>
-void for_each_seed(const Body& body) {
-  constexpr uint64_t kSeeds = 20;
+void for_each_seed(const Body& body, uint64_t seeds = kSeeds) {
   const uint64_t only = number_from_environment("SLUICE_SEED", 0);
   const uint64_t first = only == 0 ? 1 : only;
-  const uint64_t count = only == 0 ? number_from_environment("SLUICE_SEEDS", kSeeds) : 1;
+  const uint64_t count = only == 0 ? number_from_environment("SLUICE_SEEDS", seeds) : 1;
   for (uint64_t seed = first; seed < first + count; ++seed) {
     INFO("repeat with SLUICE_SEED=" << seed);
     body(seed);
