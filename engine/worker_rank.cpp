@@ -117,7 +117,11 @@ void WorkerRank::complain(uint8_t level, std::string text) {
   if (complaints_[text]++ == 0) send(kSchedulerRank, message::Log{level, std::move(text)});
 }
 
-bool WorkerRank::scheduler_lost(Instant now) const { return now >= heard_scheduler_ + options_.scheduler_silent_max; }
+Instant WorkerRank::leave_at() const {
+  return std::max(heard_scheduler_ + options_.scheduler_silent_max, absence_.grace_end());
+}
+
+bool WorkerRank::scheduler_lost(Instant now) const { return now >= leave_at(); }
 
 void WorkerRank::on_message(Instant now, WorkerId from, io::Message received) {
   now_ = now;
@@ -502,6 +506,7 @@ Status WorkerRank::append_log(io::LogPackWriter& logs, AttemptId id, const Attem
 
 void WorkerRank::tick(Instant now) {
   now_ = now;
+  absence_.turn(now);
   fetch_.tick(now);
   if (checker_.expired(now)) launcher_.send(launch::KillChecker{});
   if (now >= agent_.next_deadline()) feed(now, input::Tick{});
@@ -509,8 +514,7 @@ void WorkerRank::tick(Instant now) {
 
 Instant WorkerRank::next_deadline() const {
   return std::min(
-      {agent_.next_deadline(), fetch_.next_deadline(), checker_.deadline(),
-                   heard_scheduler_ + options_.scheduler_silent_max});
+      {agent_.next_deadline(), fetch_.next_deadline(), checker_.deadline(), leave_at()});
 }
 
 }  // namespace sluice::engine
