@@ -19,6 +19,7 @@
 #include "engine/descendants.h"
 #include "engine/launcher.h"
 #include "engine/launcher_process.h"
+#include "io/fault.h"
 #include "io/file_descriptor.h"
 
 namespace sluice::engine {
@@ -94,7 +95,9 @@ int Guard::run() {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   const sigset_t set = guarded_signals();
   ::sigprocmask(SIG_BLOCK, &set, nullptr);
+  io::set_fault_mpi_rank(tree_.mpi_rank);  // before the fork: the launcher's, too
   start_launcher();
+  SLUICE_FAULT_POINT("guard.started");
   if (launcher_ < 0) {
     std::fprintf(stderr, "sluice: cannot make a process; check 'ulimit -u'\n");
     return kUnusable;
@@ -172,6 +175,7 @@ void Guard::reap() {
 }
 
 int Guard::end_after_parent() {
+  SLUICE_FAULT_POINT("guard.orphaned");
   (void)kill_all_descendants(kKillBound);
   aftermath_.clean();
   aftermath_.note_lost("mpirun (or its like) was killed");
@@ -181,6 +185,7 @@ int Guard::end_after_parent() {
 int Guard::end_after_launcher() {
   RankReport report;
   const ssize_t got = ::recv(socket_.get(), &report, sizeof report, MSG_DONTWAIT);
+  SLUICE_FAULT_POINT("guard.told");
   if (got == sizeof report) return exit_code(report);
   (void)kill_all_descendants(kKillBound);
   aftermath_.clean();

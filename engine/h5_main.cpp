@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "io/checker.h"
+#include "io/fault.h"
 #include "io/hdf5.h"
 
 namespace {
@@ -100,7 +101,9 @@ int serve() {
                    std::strerror(errno));
       return kEnvironment;
     }
+    SLUICE_FAULT_POINT("h5.asked");
     if (!send_reply(answer({buffer.data(), static_cast<size_t>(count)}))) return kEnvironment;
+    SLUICE_FAULT_POINT("h5.answered");
   }
 }
 

@@ -26,6 +26,7 @@
 #include "engine/launcher_client.h"
 #include "engine/launcher_process.h"
 #include "engine/spawn.h"
+#include "io/fault.h"
 
 namespace sluice::engine {
 namespace {
@@ -201,6 +202,7 @@ void Launcher::start_rank() {
 
 void Launcher::run() {
   start_rank();
+  SLUICE_FAULT_POINT("launcher.started");
   close_inherited_on_exec();
   if (!rank_gone_) {
     checker_->start(now_);
@@ -289,6 +291,7 @@ void Launcher::take_rank_messages() {
 void Launcher::apply(const LaunchMessage& message) {
   if (const auto* start = std::get_if<launch::Start>(&message)) {
     attempts_->start(*start, now_);
+    SLUICE_FAULT_POINT("launcher.attempt");
   } else if (const auto* signal = std::get_if<launch::Signal>(&message)) {
     attempts_->signal(*signal, now_);
   } else if (std::holds_alternative<launch::KillChecker>(message)) {
@@ -312,6 +315,7 @@ void Launcher::reap() {
     } else if (checker_->owns(pid)) {
       checker_->on_reaped(status, now_);
     } else {
+      SLUICE_FAULT_POINT("launcher.reaped");
       attempts_->on_reaped(pid, status, usage, now_);
     }
   }
@@ -324,8 +328,11 @@ void Launcher::on_time() {
 }
 
 void Launcher::finish() {
+  SLUICE_FAULT_POINT("launcher.ending");
   const bool all_dead = kill_all_descendants(kKillBound);
+  SLUICE_FAULT_POINT("launcher.killed");
   aftermath_.clean();
+  SLUICE_FAULT_POINT("launcher.cleaned");
   if (guard_gone_) {
     aftermath_.note_lost("the guard was killed");
   } else if (!report_.in_order) {

@@ -71,6 +71,7 @@ struct RecordKeeper::Side {
     if (!status) return status;
     for (const std::filesystem::path& path : removals) {
       (void)files.remove(path);  // a leftover only takes space
+      SLUICE_FAULT_POINT("publish.removed");
     }
     removals.clear();
     return status;
@@ -175,7 +176,9 @@ void RecordKeeper::publish_text(const std::filesystem::path& relative, std::stri
         std::filesystem::create_directories(path.parent_path(), ignored);
         // What had this name may have been of another kind.
         if (std::filesystem::is_directory(path, ignored)) (void)io::remove_tree(path);
-        return side.files.replace(path, text);
+        const Status written = side.files.replace(path, text);
+        SLUICE_FAULT_POINT("publish.text");
+        return written;
       },
       std::move(done));
 }
@@ -252,8 +255,11 @@ void RecordKeeper::close(io::record::End end, std::function<void(Status)> done) 
       [end = std::move(end)](Side& side) {
         Status status = side.journal.append(end);
         if (status) status = side.sync();
+        SLUICE_FAULT_POINT("end.synced");
         remove_temporaries(side.directory);  // a worker may have died between saving and its report
+        SLUICE_FAULT_POINT("end.cleaned");
         const Status released = side.lease.release();
+        SLUICE_FAULT_POINT("end.released");
         return status ? released : status;
       },
       std::move(done));

@@ -466,6 +466,11 @@ void SchedulerRank::worker_changed(const decision::WorkerChanged& changed) {
   if (changed.state == decision::WorkerState::kLost) {
     state = "lost";
     facts.lost = facts.left = true;
+    // Silent, it may be stopped or cut off and come back: it finds that it is to leave. To one that
+    // is known to be dead nothing is sent.
+    const bool is_dead =
+        std::find(lost_seen_.begin(), lost_seen_.end(), changed.worker.value) != lost_seen_.end();
+    if (!is_dead) send(changed.worker, message::Leave{});
     transport_.forget(changed.worker);
     for (const auto& [peer, other] : workers_) {
       if (!other.lost) send(peer, message::PeerLost{changed.worker});
@@ -561,7 +566,8 @@ void SchedulerRank::tick(Instant now) {
   std::vector<scheduler::Event> posted;
   posted.swap(posted_);
   for (const scheduler::Event& one : posted) apply(now, one);
-  if (begun_ && !ended_ && now >= core_.next_deadline()) apply(now, event::Tick{});
+  absence_.turn(now);
+  if (begun_ && !ended_ && now >= next_tick()) apply(now, event::Tick{});
   if (now >= next_ping_) {
     next_ping_ = now + kPingEvery;
     send_all(message::Ping{});
@@ -577,11 +583,16 @@ void SchedulerRank::tick(Instant now) {
   }
 }
 
+// The core counts a worker as silent by what it heard, and it heard nothing while we were stopped.
+Instant SchedulerRank::next_tick() const {
+  return std::max(core_.next_deadline(), absence_.grace_end());
+}
+
 Instant SchedulerRank::next_deadline() const {
   if (!posted_.empty()) return {0};
   if (ended_) return leave_deadline_;
   if (unscheduled_ && keeper_.pending() <= kRecordsPendingMax) return {0};
-  return std::min({core_.next_deadline(), next_status_, next_ping_});
+  return std::min({next_tick(), next_status_, next_ping_});
 }
 
 bool SchedulerRank::finished(Instant now) const {

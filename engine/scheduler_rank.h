@@ -13,6 +13,7 @@
 #include <string>
 
 
+#include "engine/absence.h"
 #include "engine/clock.h"
 #include "engine/key_parts.h"
 #include "engine/record_keeper.h"
@@ -96,6 +97,7 @@ class SchedulerRank {
                                            scheduler::Destination destination) const;
   [[nodiscard]] std::string final_path(scheduler::ObjectId object,
                                        scheduler::Destination destination) const;
+  [[nodiscard]] scheduler::Instant next_tick() const;
   void write_status();
   [[nodiscard]] bool is_value(scheduler::ObjectId object) const;
 
@@ -129,7 +131,8 @@ class SchedulerRank {
   scheduler::Instant leave_deadline_ = scheduler::Instant::never();
   scheduler::Instant next_status_;
   scheduler::Instant next_ping_;
-  std::vector<uint32_t> lost_seen_;
+  std::vector<uint32_t> lost_seen_;  // guards' reports
+  Absence absence_;
   std::set<std::pair<scheduler::TaskId, std::string>> not_reproducible_;  // was said
 };
 

@@ -45,6 +45,7 @@ void WorkerFetch::ask(ObjectId object, Transfer& transfer) {
     transport_.send(
         transfer.source, io::Channel::kControl,
         io::encode(io::message::FetchRequest{object, transfer.asked_bytes, kChunkBytes}));
+    SLUICE_FAULT_POINT("fetch.asked");
     transfer.asked_bytes += kChunkBytes;
     ++transfer.in_flight;
   }
@@ -64,8 +65,10 @@ void WorkerFetch::on_request(WorkerId from, const io::message::FetchRequest& req
       chunk.mode = form.mode;
     }
     auto message = std::make_shared<io::Bytes>(io::encode(chunk));
-    return
-        [this, from, message] { transport_.send(from, io::Channel::kBulk, std::move(*message)); };
+    return [this, from, message] {
+      transport_.send(from, io::Channel::kBulk, std::move(*message));
+      SLUICE_FAULT_POINT("fetch.served");
+    };
   });
 }
 
@@ -106,6 +109,7 @@ void WorkerFetch::write_chunk(ObjectId object, io::message::FetchChunk chunk, bo
     if (!status) {
       return [this, object, error = status.error().message] { fail(object, error); };
     }
+    SLUICE_FAULT_POINT("fetch.chunk.written");
     return [this, object, bytes = static_cast<int64_t>(shared->data.size())] {
       written(object, bytes);
     };
@@ -125,7 +129,9 @@ void WorkerFetch::written(ObjectId object, int64_t bytes) {
     return;
   }
   io_.post([this, store = store_, object]() -> IoThread::Completion {
+    SLUICE_FAULT_POINT("fetch.last");
     const Status status = store->finish_receive(object);
+    SLUICE_FAULT_POINT("fetch.sealed");
     return [this, object, error = status.ok() ? std::string() : status.error().message] {
       if (!error.empty()) return fail(object, error);
       transfers_.erase(object);

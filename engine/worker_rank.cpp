@@ -120,9 +120,11 @@ void WorkerRank::complain(uint8_t level, std::string text) {
   if (complaints_[text]++ == 0) send(kSchedulerRank, message::Log{level, std::move(text)});
 }
 
-bool WorkerRank::scheduler_lost(Instant now) const {
-  return now >= heard_scheduler_ + options_.scheduler_silent_max;
+Instant WorkerRank::leave_at() const {
+  return std::max(heard_scheduler_ + options_.scheduler_silent_max, absence_.grace_end());
 }
+
+bool WorkerRank::scheduler_lost(Instant now) const { return now >= leave_at(); }
 
 void WorkerRank::on_message(Instant now, WorkerId from, io::Message received) {
   now_ = now;
@@ -209,16 +211,23 @@ void WorkerRank::carry_out(Instant now, const scheduler::Effect& given) {
                  [&](const effect::SaveObject& e) { save(e); },
                  [&](const effect::RemoveObject& e) {
                    io_.post([store = store_, object = e.object]() -> IoThread::Completion {
+                     SLUICE_FAULT_POINT("drop.before");
                      (void)store->remove(object);  // absent is fine: dropped twice
+                     SLUICE_FAULT_POINT("drop.removed");
                      return {};
                    });
                  },
                  [&](const effect::Report& e) {
                    note_outcome(e.event);
                    report(e.event);
+                   if (std::holds_alternative<scheduler::event::AttemptFinished>(e.event))
+                     SLUICE_FAULT_POINT("seal.reported");
+                   if (std::holds_alternative<scheduler::event::ObjectSaved>(e.event))
+                     SLUICE_FAULT_POINT("publish.reported");
                  },
                  [&](const effect::Left&) {
                    send(kSchedulerRank, message::Left{});
+                   SLUICE_FAULT_POINT("worker.left");
                    left_ = true;
                  },
              },
@@ -253,6 +262,7 @@ void WorkerRank::fetch(Instant now, const effect::Fetch& wanted) {
   io_.post([this, store = store_, object = wanted.object,
             folder = peer->second.store_path]() -> IoThread::Completion {
     const Status linked = store->link_from(object, folder);
+    SLUICE_FAULT_POINT("fetch.linked");
     if (linked) return [this, object] { feed_later(input::Fetched{object}); };
     return [this, object, error = linked.error().message] {
       feed_later(input::FetchFailed{object, error});
@@ -297,6 +307,7 @@ void WorkerRank::stage(AttemptId id) {
       }
     }
     auto staged = std::make_shared<Expected<io::StagedAttempt>>(store->stage(id, spec, paths));
+    SLUICE_FAULT_POINT("attempt.staged");
     return [this, id, attempt, staged] {
       if (*staged) {
         attempt->staged = std::move(**staged);
@@ -446,6 +457,7 @@ void WorkerRank::finish_check(AttemptId id) {
                                         error.message});
         };
       }
+      SLUICE_FAULT_POINT("seal.output");
       const io::CheckReply& checked = shared->checks[i];
       reports->push_back({checked.content, sealed->bytes, checked.value});
       if (spec.outputs[i].kind == OutputKind::kValue) (void)store->remove(spec.outputs[i].object);
@@ -484,6 +496,7 @@ void WorkerRank::clean(AttemptId id, bool failed) {
     }
     if (failed && ran) (void)store->keep_failed(id, folder, kFailedDirectoryBytesMax);
     (void)store->clean(id);
+    SLUICE_FAULT_POINT("attempt.cleaned");
     if (logged) return {};
     return [this, error = logged.error().message] {
       complain(2, "outputs of tasks cannot be kept: " + error);
@@ -513,14 +526,15 @@ Status WorkerRank::append_log(io::LogPackWriter& logs, AttemptId id, const Attem
 
 void WorkerRank::tick(Instant now) {
   now_ = now;
+  absence_.turn(now);
   fetch_.tick(now);
   if (checker_.expired(now)) launcher_.send(launch::KillChecker{});
   if (now >= agent_.next_deadline()) feed(now, input::Tick{});
 }
 
 Instant WorkerRank::next_deadline() const {
-  return std::min({agent_.next_deadline(), fetch_.next_deadline(), checker_.deadline(),
-                   heard_scheduler_ + options_.scheduler_silent_max});
+  return std::min(
+      {agent_.next_deadline(), fetch_.next_deadline(), checker_.deadline(), leave_at()});
 }
 
 }  // namespace sluice::engine

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/absence.h"
 #include "engine/io_thread.h"
 #include "engine/launch_protocol.h"
 #include "engine/launcher_client.h"
@@ -38,7 +39,7 @@ struct WorkerOptions {
   std::vector<Core> cores;  // this worker's share of the node; may be empty
   int64_t memory_bytes = 0;
   io::StorePlace place;
-  scheduler::Duration scheduler_silent_max = scheduler::seconds(60);
+  scheduler::Duration scheduler_silent_max = scheduler::seconds(60);  // then it leaves
 };
 
 class WorkerRank {
@@ -89,7 +90,8 @@ class WorkerRank {
   Status append_log(io::LogPackWriter& logs, scheduler::AttemptId id, const Attempt& attempt) const;
   void report(scheduler::Event event);
   void send(scheduler::WorkerId to, const io::Message& message);
-  void complain(uint8_t level, std::string text);  // to people, through rank 0; once per text
+  [[nodiscard]] scheduler::Instant leave_at() const;  // unless rank 0 is heard before
+  void complain(uint8_t level, std::string text);     // to people, through rank 0; once per text
 
   WorkerOptions options_;
   std::shared_ptr<io::Store> store_;  // shared with jobs on the I/O thread, which alone touch it
@@ -112,6 +114,7 @@ class WorkerRank {
   int64_t memory_kills_ = 0;
   scheduler::Instant memory_kills_read_;
   scheduler::Instant heard_scheduler_;
+  Absence absence_;
   bool left_ = false;
 };
 

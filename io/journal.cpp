@@ -303,10 +303,15 @@ std::string line_of(const record::End& r) {
 std::string line_of(const record::Unknown& r) { return Line(r.kind.c_str()).finish(); }
 
 void after_append(const Record& record) {
+  SLUICE_FAULT_POINT("journal.appended");
   if (std::holds_alternative<record::DoneRecord>(record)) {
     SLUICE_FAULT_POINT("journal.done.appended");
   } else if (std::holds_alternative<record::Durable>(record)) {
     SLUICE_FAULT_POINT("journal.durable.appended");
+  } else if (std::holds_alternative<record::Removed>(record)) {
+    SLUICE_FAULT_POINT("journal.removed.appended");
+  } else if (std::holds_alternative<record::End>(record)) {
+    SLUICE_FAULT_POINT("journal.end.appended");
   }
 }
 
@@ -319,6 +324,7 @@ std::string encode_record(const Record& record) {
 Expected<JournalWriter> JournalWriter::create(Files& files, const std::filesystem::path& file) {
   auto opened = files.open(file, Files::Open::kCreateNew);
   if (!opened) return opened.error();
+  SLUICE_FAULT_POINT("journal.created");
   return JournalWriter(std::move(*opened));
 }
 
@@ -356,6 +362,7 @@ Status JournalWriter::sync() {
     sync_error_ = synced.error();
     return synced;
   }
+  SLUICE_FAULT_POINT("journal.sync.synced");
   const Status appended = append_line(encode_record(record::Sync{}));
   if (!appended) return appended;
   unsynced_bytes_ = 0;

@@ -348,7 +348,9 @@ Status Lease::write() {
 
 Status Lease::beat() {
   ++owner_.counter;
-  return write();
+  const Status written = write();
+  SLUICE_FAULT_POINT("lease.beaten");
+  return written;
 }
 
 Status Lease::release() {

@@ -13,6 +13,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "io/fault.h"
 #include "io/tier.h"
 
 namespace sluice::io {
@@ -152,8 +153,10 @@ Status LogPackWriter::append(LogEntry entry, const LogStream& out, const LogStre
   entry.err_bytes = *err_bytes;
   entry.err_written_bytes = err.written_bytes;
   entry.err_dropped_bytes = err.dropped_bytes;
+  SLUICE_FAULT_POINT("log.packed");
   const Status indexed = append_bytes(index_fd_, index_line(entry));
   if (!indexed) return undo(indexed.error());
+  SLUICE_FAULT_POINT("log.indexed");
   length_ += entry.out_bytes + entry.err_bytes;
   return Done{};
 }

@@ -55,8 +55,9 @@ Status rename_file(const fs::path& from, const fs::path& to) {
 Status move_sealed(const fs::path& from, const fs::path& to, const struct stat& info) {
   const uint32_t mode = sealed_mode(info.st_mode);
   if (info.st_nlink == 1) {
-    if (::chmod(from.c_str(), mode) == 0) return rename_file(from, to);
-    return system_error("make read-only", from, errno);
+    if (::chmod(from.c_str(), mode) != 0) return system_error("make read-only", from, errno);
+    SLUICE_FAULT_POINT("seal.read_only");
+    return rename_file(from, to);
   }
   const fs::path arriving = to.string() + kArriving;
   const Status copied = copy_file(from, arriving, mode, Sync::kNo);

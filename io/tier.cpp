@@ -9,6 +9,8 @@
 #include <system_error>
 #include <vector>
 
+#include "io/fault.h"
+
 namespace sluice::io {
 
 namespace {
@@ -64,9 +66,10 @@ Status copy_into(int from, const fs::path& from_path, const fs::path& to, mode_t
   if (!out) return out.error();
   const Status copied = copy_bytes(from, out->get(), from_path, to);
   if (!copied) return copied;
-  if (sync == Sync::kFileAndFolder && ::fsync(out->get()) != 0) {
-    return system_error("fsync", to, errno);
-  }
+  if (sync == Sync::kNo) return Done{};
+  SLUICE_FAULT_POINT("publish.copied");
+  if (::fsync(out->get()) != 0) return system_error("fsync", to, errno);
+  SLUICE_FAULT_POINT("publish.synced");
   return Done{};
 }
 
