@@ -3,9 +3,18 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <utility>
 
 namespace sluice::io {
+
+// The result of a system call, made again as long as a signal interrupts it.
+template <class Call>
+[[nodiscard]] auto uninterrupted(const Call& call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
 
 class FileDescriptor {
  public:

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "io/file_descriptor.h"
+#include "io/tier.h"
 
 namespace sluice::io {
 
@@ -17,7 +18,7 @@ namespace {
 
 using std::filesystem::path;
 
-Error system_error(const std::string& what, const path& file, int code) {
+Error error_of(const std::string& what, const path& file, int code) {
   std::string message =
       "cannot " + what + " '" + file.string() + "': " + std::generic_category().message(code);
   if (code == ENOSPC || code == EDQUOT) {
@@ -26,19 +27,15 @@ Error system_error(const std::string& what, const path& file, int code) {
   return {message, code};
 }
 
-FileDescriptor open_file(const path& file, int flags) {
+FileDescriptor open_plain(const path& file, int flags) {
   constexpr mode_t kMode = 0666;  // less the umask
-  int fd = -1;
-  do {
-    fd = ::open(file.c_str(), flags | O_CLOEXEC, kMode);
-  } while (fd < 0 && errno == EINTR);
-  return FileDescriptor(fd);
+  return FileDescriptor(
+      uninterrupted([&] { return ::open(file.c_str(), flags | O_CLOEXEC, kMode); }));
 }
 
 bool write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
+    const ssize_t written = uninterrupted([&] { return ::write(fd, bytes.data(), bytes.size()); });
     if (written < 0) return false;
     bytes.remove_prefix(static_cast<size_t>(written));
   }
@@ -47,14 +44,7 @@ bool write_all(int fd, std::string_view bytes) {
 
 // A new name is durable once its folder is.
 Status sync_folder_of(const path& file) {
-  const path folder = file.has_parent_path() ? file.parent_path() : path(".");
-  const FileDescriptor descriptor = open_file(folder, O_RDONLY | O_DIRECTORY);
-  if (!descriptor.open()) return system_error("open the folder", folder, errno);
-  // Some file systems cannot sync a folder (EINVAL): they order names by themselves.
-  if (::fsync(descriptor.get()) != 0 && errno != EINVAL) {
-    return system_error("sync the folder", folder, errno);
-  }
-  return Done{};
+  return sync_folder(file.has_parent_path() ? file.parent_path() : path("."));
 }
 
 class RealFile final : public File {
@@ -63,17 +53,18 @@ class RealFile final : public File {
       : descriptor_(std::move(descriptor)), path_(std::move(name)) {}
 
   Status append(std::string_view bytes) override {
-    if (!write_all(descriptor_.get(), bytes)) return system_error("append to", path_, errno);
+    if (!write_all(descriptor_.get(), bytes)) return error_of("append to", path_, errno);
     return Done{};
   }
   Status sync() override {
-    if (::fdatasync(descriptor_.get()) != 0) return system_error("sync", path_, errno);
+    const int synced = uninterrupted([&] { return ::fdatasync(descriptor_.get()); });
+    if (synced != 0) return error_of("sync", path_, errno);
     return Done{};
   }
   Status truncate(uint64_t length) override {
-    if (::ftruncate(descriptor_.get(), static_cast<off_t>(length)) != 0) {
-      return system_error("truncate", path_, errno);
-    }
+    const auto end = static_cast<off_t>(length);
+    const int cut = uninterrupted([&] { return ::ftruncate(descriptor_.get(), end); });
+    if (cut != 0) return error_of("truncate", path_, errno);
     return Done{};
   }
 
@@ -86,26 +77,26 @@ class RealFiles final : public Files {
  public:
   Expected<std::unique_ptr<File>> open(const path& file, Open how) override {
     const int create = how == Open::kCreateNew ? O_CREAT | O_EXCL : O_CREAT;
-    FileDescriptor descriptor = open_file(file, O_WRONLY | O_APPEND | create);
-    if (!descriptor.open()) return system_error("create", file, errno);
+    FileDescriptor descriptor = open_plain(file, O_WRONLY | O_APPEND | create);
+    if (!descriptor.open()) return error_of("create", file, errno);
     const Status synced = sync_folder_of(file);
     if (!synced) return synced.error();
     return std::unique_ptr<File>(std::make_unique<RealFile>(std::move(descriptor), file));
   }
 
   Expected<std::string> read(const path& file) override {
-    const FileDescriptor descriptor = open_file(file, O_RDONLY);
-    if (!descriptor.open()) return system_error("open", file, errno);
+    const FileDescriptor descriptor = open_plain(file, O_RDONLY);
+    if (!descriptor.open()) return error_of("open", file, errno);
     struct stat information {};
-    if (::fstat(descriptor.get(), &information) != 0) return system_error("read", file, errno);
+    if (::fstat(descriptor.get(), &information) != 0) return error_of("read", file, errno);
     std::string content(static_cast<size_t>(information.st_size), '\0');
     size_t length = 0;
     while (true) {
       if (length == content.size()) content.resize(length + 4096);  // it may be growing
-      const ssize_t got =
-          ::read(descriptor.get(), content.data() + length, content.size() - length);
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return system_error("read", file, errno);
+      const ssize_t got = uninterrupted([&] {
+        return ::read(descriptor.get(), content.data() + length, content.size() - length);
+      });
+      if (got < 0) return error_of("read", file, errno);
       if (got == 0) break;
       length += static_cast<size_t>(got);
     }
@@ -116,42 +107,37 @@ class RealFiles final : public Files {
   Status replace(const path& file, std::string_view content) override {
     path temporary = file;
     temporary += ".tmp." + std::to_string(::getpid());
-    const Status written = write_temporary(temporary, content);
-    if (!written) {
-      ::unlink(temporary.c_str());
-      return written;
-    }
-    return move_into_place(temporary, file);
+    Status done = write_temporary(temporary, content);
+    if (done) done = rename_to(temporary, file);
+    if (done) return sync_folder_of(file);
+    ::unlink(temporary.c_str());
+    return done;
   }
 
   Status rename(const path& from, const path& to) override {
-    std::error_code code;
-    if (to.has_parent_path()) std::filesystem::create_directories(to.parent_path(), code);
-    if (code) return system_error("make the folder of", to, code.value());
-    const Status moved = move_into_place(from, to);
-    if (moved || !is_in_the_way(moved.error().code)) return moved;
-    const path old = from.string() + ".old";
-    if (::rename(to.c_str(), old.c_str()) != 0) return moved;
-    const Status replaced = move_into_place(from, to);
-    return replaced ? remove_directory(old) : replaced;
+    const Status made = to.has_parent_path() ? make_durable_folders(to.parent_path()) : Done{};
+    if (!made) return made;
+    Status moved = rename_to(from, to);
+    if (!moved && is_in_the_way(moved.error().code)) moved = rename_over(from, to);
+    return moved ? sync_folder_of(to) : moved;
   }
 
   Status remove(const path& file) override {
     if (::unlink(file.c_str()) == 0 || errno == ENOENT) return Done{};
-    if (errno != EISDIR) return system_error("remove", file, errno);
+    if (errno != EISDIR) return error_of("remove", file, errno);
     return remove_directory(file);
   }
 
   Status link(const path& from, const path& to) override {
     if (::link(from.c_str(), to.c_str()) != 0) {
-      return system_error("link '" + from.string() + "' to", to, errno);
+      return error_of("link '" + from.string() + "' to", to, errno);
     }
     return sync_folder_of(to);
   }
 
   Expected<uint64_t> size(const path& file) override {
     struct stat information {};
-    if (::lstat(file.c_str(), &information) != 0) return system_error("look at", file, errno);
+    if (::lstat(file.c_str(), &information) != 0) return error_of("look at", file, errno);
     if (!S_ISREG(information.st_mode)) {
       return Error{"'" + file.string() + "' is not a regular file; move it away", EINVAL};
     }
@@ -166,25 +152,24 @@ class RealFiles final : public Files {
     for (; !code && entry != std::filesystem::directory_iterator(); entry.increment(code)) {
       names.push_back(entry->path().filename().string());
     }
-    if (code) return system_error("list the folder", folder, code.value());
+    if (code) return error_of("list the folder", folder, code.value());
     std::sort(names.begin(), names.end());
     return names;
   }
 
  private:
   static Status write_temporary(const path& temporary, std::string_view content) {
-    const FileDescriptor descriptor = open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC);
-    if (!descriptor.open()) return system_error("create", temporary, errno);
-    if (!write_all(descriptor.get(), content) || ::fsync(descriptor.get()) != 0) {
-      return system_error("write", temporary, errno);
-    }
-    return Done{};
+    const FileDescriptor descriptor = open_plain(temporary, O_WRONLY | O_CREAT | O_TRUNC);
+    if (!descriptor.open()) return error_of("create", temporary, errno);
+    if (!write_all(descriptor.get(), content)) return error_of("write", temporary, errno);
+    const int synced = uninterrupted([&] { return ::fsync(descriptor.get()); });
+    return synced == 0 ? Status(Done{}) : Status(error_of("sync", temporary, errno));
   }
 
   static Status remove_directory(const path& folder) {
     std::error_code code;
     std::filesystem::remove_all(folder, code);
-    return code ? Status(system_error("remove", folder, code.value())) : Status(Done{});
+    return code ? Status(error_of("remove", folder, code.value())) : Status(Done{});
   }
 
   // rename(2) only replaces like by like, and of directories only empty ones.
@@ -192,11 +177,26 @@ class RealFiles final : public Files {
     return code == ENOTEMPTY || code == EEXIST || code == ENOTDIR || code == EISDIR;
   }
 
-  static Status move_into_place(const path& from, const path& to) {
-    if (::rename(from.c_str(), to.c_str()) != 0) {
-      return system_error("rename '" + from.string() + "' to", to, errno);
+  static Status rename_to(const path& from, const path& to) {
+    if (::rename(from.c_str(), to.c_str()) == 0) return Done{};
+    return error_of("rename '" + from.string() + "' to", to, errno);
+  }
+
+  // What is in the way is moved aside first, and back if it cannot be replaced. What is left of it
+  // in the end only takes space.
+  static Status rename_over(const path& from, const path& to) {
+    const path old = from.string() + ".old";
+    const Status free = remove_directory(old);
+    if (!free) return free;
+    const Status aside = rename_to(to, old);
+    if (!aside) return aside;
+    Status replaced = rename_to(from, to);
+    if (replaced) {
+      (void)remove_directory(old);
+    } else {
+      (void)rename_to(old, to);
     }
-    return sync_folder_of(to);
+    return replaced;
   }
 };
 

@@ -7,8 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <fstream>
-#include <sstream>
+#include <span>
+#include <string_view>
+#include <tuple>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -28,20 +29,20 @@ using nlohmann::json;
 constexpr const char* kIndexSuffix = ".index";
 constexpr const char* kPackSuffix = ".log";
 
-Status append_bytes(int fd, std::string_view bytes) {
+Status append_bytes(const LogPackWriter::Part& part, std::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t count = ::write(fd, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return system_error("write", "logs/ of the run directory", errno);
+    const ssize_t count =
+        uninterrupted([&] { return ::write(part.fd.get(), bytes.data(), bytes.size()); });
+    if (count < 0) return system_error("write", part.path, errno);
     bytes.remove_prefix(static_cast<size_t>(count));
   }
   return Done{};
 }
 
 // Appends the kept bytes of a stream; says how many there were.
-Expected<int64_t> append_stream(int fd, const LogStream& stream) {
+Expected<int64_t> append_stream(const LogPackWriter::Part& part, const LogStream& stream) {
   if (stream.file.empty()) {
-    const Status appended = append_bytes(fd, stream.text);
+    const Status appended = append_bytes(part, stream.text);
     if (!appended) return appended.error();
     return static_cast<int64_t>(stream.text.size());
   }
@@ -50,11 +51,11 @@ Expected<int64_t> append_stream(int fd, const LogStream& stream) {
   int64_t total = 0;
   std::vector<char> buffer(size_t{128} << 10U);
   while (true) {
-    const ssize_t count = ::read(file->get(), buffer.data(), buffer.size());
-    if (count < 0 && errno == EINTR) continue;
+    const ssize_t count =
+        uninterrupted([&] { return ::read(file->get(), buffer.data(), buffer.size()); });
     if (count < 0) return system_error("read", stream.file, errno);
     if (count == 0) return total;
-    const Status appended = append_bytes(fd, {buffer.data(), static_cast<size_t>(count)});
+    const Status appended = append_bytes(part, {buffer.data(), static_cast<size_t>(count)});
     if (!appended) return appended.error();
     total += count;
   }
@@ -100,18 +101,28 @@ bool read_index_line(const std::string& text, LogEntry& entry) {
 
 // Entries behind the first `length` bytes; moves `length` behind the last whole line. The file is
 // opened even if its size seems to be the same: on NFS only that asks the server.
-void read_index(const fs::path& index, int64_t& length, std::vector<LogEntry>& entries) {
-  std::ifstream in(index, std::ios::binary);
-  in.seekg(length);
+Status read_index(const fs::path& index, int64_t& length, std::vector<LogEntry>& entries) {
+  const Expected<FileDescriptor> file = open_file(index, O_RDONLY);
+  if (!file && file.error().code == ENOENT) return Done{};  // `clean` removes files as a whole
+  if (!file) return file.error();
+  const off_t end = ::lseek(file->get(), 0, SEEK_END);
+  if (end < 0) return system_error("read", index, errno);
+  std::string text(static_cast<size_t>(std::max<int64_t>(0, end - length)), '\0');
+  const Status read = read_at(file->get(), std::as_writable_bytes(std::span(text)), length, index);
+  if (!read) return read;
   fs::path pack = index;
   pack.replace_extension(kPackSuffix);
-  for (std::string line; std::getline(in, line) && !in.eof();) {
-    length += static_cast<int64_t>(line.size()) + 1;
+  size_t begin = 0;
+  for (size_t newline = 0; (newline = text.find('\n', begin)) != std::string::npos;) {
     LogEntry entry;
-    if (!read_index_line(line, entry)) continue;
-    entry.pack = pack;
-    entries.push_back(std::move(entry));
+    if (read_index_line(text.substr(begin, newline - begin), entry)) {
+      entry.pack = pack;
+      entries.push_back(std::move(entry));
+    }
+    begin = newline + 1;
   }
+  length += static_cast<int64_t>(begin);
+  return Done{};
 }
 
 }  // namespace
@@ -124,28 +135,33 @@ Expected<LogPackWriter> LogPackWriter::create(const fs::path& logs, uint32_t epo
   const fs::path base = logs / (std::to_string(epoch) + "." + std::to_string(worker));
   LogPackWriter writer;
   constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND;
-  for (const auto& [fd, suffix] :
-       {std::pair{&writer.pack_fd_, kPackSuffix}, std::pair{&writer.index_fd_, kIndexSuffix}}) {
-    const fs::path file = base.string() + suffix;
-    *fd = ::open(file.c_str(), kFlags | O_CLOEXEC, 0666);
-    if (*fd < 0) return system_error("create", file, errno);
+  for (const auto& [part, suffix] :
+       {std::pair{&writer.pack_, kPackSuffix}, std::pair{&writer.index_, kIndexSuffix}}) {
+    part->path = base.string() + suffix;
+    Expected<FileDescriptor> file = open_file(part->path, kFlags, 0666);
+    if (!file) return file.error();
+    part->fd = std::move(*file);
   }
-  writer.length_ = ::lseek(writer.pack_fd_, 0, SEEK_END);
   return writer;
 }
 
 // On an error (a full disk) both files are cut back, so that the next entry finds whole ones.
 Status LogPackWriter::append(LogEntry entry, const LogStream& out, const LogStream& err) {
-  const off_t index_length = ::lseek(index_fd_, 0, SEEK_END);
+  // Where they really end: an earlier error may have left something that could not be cut off.
+  const off_t pack_length = ::lseek(pack_.fd.get(), 0, SEEK_END);
+  const off_t index_length = ::lseek(index_.fd.get(), 0, SEEK_END);
   const auto undo = [&](const Error& error) {
-    (void)!::ftruncate(pack_fd_, length_);
-    (void)!::ftruncate(index_fd_, index_length);
+    const auto cut = [](const Part& part, off_t length) {
+      return uninterrupted([&] { return ::ftruncate(part.fd.get(), length); }) == 0;
+    };
+    (void)cut(pack_, pack_length);
+    index_torn_ = !cut(index_, index_length);
     return error;
   };
-  entry.offset = length_;
-  const Expected<int64_t> out_bytes = append_stream(pack_fd_, out);
+  entry.offset = pack_length;
+  const Expected<int64_t> out_bytes = append_stream(pack_, out);
   if (!out_bytes) return undo(out_bytes.error());
-  const Expected<int64_t> err_bytes = append_stream(pack_fd_, err);
+  const Expected<int64_t> err_bytes = append_stream(pack_, err);
   if (!err_bytes) return undo(err_bytes.error());
   entry.out_bytes = *out_bytes;
   entry.out_written_bytes = out.written_bytes;
@@ -154,29 +170,12 @@ Status LogPackWriter::append(LogEntry entry, const LogStream& out, const LogStre
   entry.err_written_bytes = err.written_bytes;
   entry.err_dropped_bytes = err.dropped_bytes;
   SLUICE_FAULT_POINT("log.packed");
-  const Status indexed = append_bytes(index_fd_, index_line(entry));
+  // What could not be cut off is a line of its own, which readers pass over.
+  const Status indexed = append_bytes(index_, (index_torn_ ? "\n" : "") + index_line(entry));
   if (!indexed) return undo(indexed.error());
+  index_torn_ = false;
   SLUICE_FAULT_POINT("log.indexed");
-  length_ += entry.out_bytes + entry.err_bytes;
   return Done{};
-}
-
-LogPackWriter::LogPackWriter(LogPackWriter&& other) noexcept
-    : pack_fd_(std::exchange(other.pack_fd_, -1)),
-      index_fd_(std::exchange(other.index_fd_, -1)),
-      length_(other.length_) {}
-
-LogPackWriter& LogPackWriter::operator=(LogPackWriter&& other) noexcept {
-  std::swap(pack_fd_, other.pack_fd_);
-  std::swap(index_fd_, other.index_fd_);
-  std::swap(length_, other.length_);
-  return *this;
-}
-
-LogPackWriter::~LogPackWriter() {
-  for (const int fd : {pack_fd_, index_fd_}) {
-    if (fd >= 0) ::close(fd);
-  }
 }
 
 LogIndexReader::LogIndexReader(fs::path logs) : logs_(std::move(logs)) {}
@@ -191,7 +190,13 @@ Expected<std::vector<LogEntry>> LogIndexReader::read_new() {
     if (file->path().extension() == kIndexSuffix) indexes.push_back(file->path());
   }
   if (code) return system_error("read", logs_, code.value());
-  for (const fs::path& index : indexes) read_index(index, lengths_[index], entries);
+  // Lengths move only when all could be read: then the next call gives what this one does not.
+  auto lengths = lengths_;
+  for (const fs::path& index : indexes) {
+    const Status read = read_index(index, lengths[index], entries);
+    if (!read) return read.error();
+  }
+  lengths_ = std::move(lengths);
   std::sort(entries.begin(), entries.end(), [](const LogEntry& a, const LogEntry& b) {
     return std::tie(a.attempt, a.worker) < std::tie(b.attempt, b.worker);
   });
@@ -205,16 +210,19 @@ Expected<std::vector<LogEntry>> read_log_index(const fs::path& logs) {
 Expected<std::string> read_log(const LogEntry& entry, bool err) {
   const int64_t offset = err ? entry.offset + entry.out_bytes : entry.offset;
   const int64_t bytes = err ? entry.err_bytes : entry.out_bytes;
-  std::ifstream in(entry.pack, std::ios::binary);
-  in.seekg(0, std::ios::end);
-  if (!in || in.tellg() < offset + bytes) {
+  const Expected<FileDescriptor> file = open_file(entry.pack, O_RDONLY);
+  if (!file) return file.error();
+  struct stat info {};
+  if (::fstat(file->get(), &info) != 0) return system_error("read", entry.pack, errno);
+  if (info.st_size < offset + bytes) {
     return Error{"'" + entry.pack.string() + "' ends before byte " +
                  std::to_string(offset + bytes) + ", where the output of " + entry.task +
                  (entry.item.empty() ? "" : "[" + entry.item + "]") + " should end"};
   }
   std::string text(static_cast<size_t>(bytes), '\0');
-  in.seekg(offset);
-  in.read(text.data(), bytes);
+  const Status read =
+      read_at(file->get(), std::as_writable_bytes(std::span(text)), offset, entry.pack);
+  if (!read) return read.error();
   return text;
 }
 

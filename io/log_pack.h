@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "io/file_descriptor.h"
 #include "scheduler/expected.h"
 #include "scheduler/types.h"
 
@@ -40,15 +41,17 @@ class LogPackWriter {
                                                       uint32_t epoch, uint32_t worker);
   // entry's offset and sizes are filled here.
   Status append(LogEntry entry, const LogStream& out, const LogStream& err);
-  LogPackWriter(LogPackWriter&& other) noexcept;
-  LogPackWriter& operator=(LogPackWriter&& other) noexcept;
-  ~LogPackWriter();
+
+  struct Part {
+    FileDescriptor fd;
+    std::filesystem::path path;
+  };
 
  private:
   LogPackWriter() = default;
-  int pack_fd_ = -1;
-  int index_fd_ = -1;
-  int64_t length_ = 0;
+  Part pack_;
+  Part index_;
+  bool index_torn_ = false;  // part of a failed line is at its end
 };
 
 // Reads the index files of a folder as they grow: every entry comes once. One thread.

@@ -62,7 +62,9 @@ Status move_sealed(const fs::path& from, const fs::path& to, const struct stat& 
   const fs::path arriving = to.string() + kArriving;
   const Status copied = copy_file(from, arriving, mode, Sync::kNo);
   if (!copied) return copied;
-  return rename_file(arriving, to);
+  const Status moved = rename_file(arriving, to);
+  if (!moved) ::unlink(arriving.c_str());
+  return moved;
 }
 
 // The disk folder of a peer on this node: its base is ours, its name follows from the first tier's.
@@ -276,6 +278,7 @@ Status Store::take_from(ObjectId object, const fs::path& peer_object, bool on_di
     const fs::path arriving = arriving_path(object, taken.on_disk);
     done = copy_file(peer_object, arriving, taken.mode, Sync::kNo);
     if (done) done = rename_file(arriving, path_of(object, taken.on_disk));
+    if (!done) ::unlink(arriving.c_str());
   }
   if (done) add(object, std::move(taken));
   return done;
@@ -377,9 +380,8 @@ Status Store::save(ObjectId object, const fs::path& temporary) const {
   if (held == nullptr) {
     return Error{"object " + std::to_string(object.value) + " is not held here", ENOENT};
   }
-  std::error_code code;
-  fs::create_directories(temporary.parent_path(), code);
-  if (code) return system_error("make the folder", temporary.parent_path(), code.value());
+  const Status made = make_durable_folders(temporary.parent_path());
+  if (!made) return made;
   const fs::path path = path_of(object, held->on_disk);
   // Later tasks read it where it is: nobody may change it by the way.
   const mode_t mode = (held->mode & 0111U) != 0 ? 0555 : 0444;

@@ -24,8 +24,7 @@ bool is_control(char c) {
 
 Status write_all(int fd, const char* data, size_t size, const fs::path& file) {
   while (size > 0) {
-    const ssize_t count = ::write(fd, data, size);
-    if (count < 0 && errno == EINTR) continue;
+    const ssize_t count = uninterrupted([&] { return ::write(fd, data, size); });
     if (count < 0) return system_error("write", file, errno);
     data += count;
     size -= static_cast<size_t>(count);
@@ -36,8 +35,7 @@ Status write_all(int fd, const char* data, size_t size, const fs::path& file) {
 Status copy_by_reading(int from, int to, const fs::path& from_path, const fs::path& to_path) {
   std::vector<char> buffer(size_t{128} << 10U);
   while (true) {
-    const ssize_t count = ::read(from, buffer.data(), buffer.size());
-    if (count < 0 && errno == EINTR) continue;
+    const ssize_t count = uninterrupted([&] { return ::read(from, buffer.data(), buffer.size()); });
     if (count < 0) return system_error("read", from_path, errno);
     if (count == 0) return Done{};
     const Status written = write_all(to, buffer.data(), static_cast<size_t>(count), to_path);
@@ -50,9 +48,9 @@ Status copy_by_reading(int from, int to, const fs::path& from_path, const fs::pa
 Status copy_bytes(int from, int to, const fs::path& from_path, const fs::path& to_path) {
   constexpr size_t kPieceBytes = size_t{64} << 20U;
   while (true) {
-    const ssize_t count = ::copy_file_range(from, nullptr, to, nullptr, kPieceBytes, 0);
+    const ssize_t count = uninterrupted(
+        [&] { return ::copy_file_range(from, nullptr, to, nullptr, kPieceBytes, 0); });
     if (count > 0) continue;
-    if (count < 0 && errno == EINTR) continue;
     if (count < 0 && (errno == ENOSPC || errno == EDQUOT)) {
       return system_error("write", to_path, errno);
     }
@@ -68,9 +66,9 @@ Status copy_into(int from, const fs::path& from_path, const fs::path& to, mode_t
   if (!copied) return copied;
   if (sync == Sync::kNo) return Done{};
   SLUICE_FAULT_POINT("publish.copied");
-  if (::fsync(out->get()) != 0) return system_error("fsync", to, errno);
-  SLUICE_FAULT_POINT("publish.synced");
-  return Done{};
+  const Status synced = sync_file(out->get(), to);
+  if (synced) SLUICE_FAULT_POINT("publish.synced");
+  return synced;
 }
 
 // Directories that the user made unwritable cannot be emptied by others than root.
@@ -108,6 +106,24 @@ Status make_folder(const fs::path& folder) {
   return system_error("make the folder", folder, errno);
 }
 
+Status make_durable_folders(const fs::path& folder) {
+  struct stat info {};
+  if (::stat(folder.c_str(), &info) == 0) {
+    if (S_ISDIR(info.st_mode)) return Done{};
+    return system_error("make the folder", folder, ENOTDIR);
+  }
+  if (errno != ENOENT) return system_error("look at", folder, errno);
+  const fs::path parent = folder.has_parent_path() ? folder.parent_path() : fs::path(".");
+  if (parent != folder) {
+    const Status made = make_durable_folders(parent);
+    if (!made) return made;
+  }
+  if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) {
+    return system_error("make the folder", folder, errno);
+  }
+  return sync_folder(parent);
+}
+
 Status make_new_folder(const fs::path& folder) {
   if (::mkdir(folder.c_str(), 0700) == 0) return Done{};
   return system_error("make the folder", folder, errno);
@@ -125,15 +141,16 @@ Status make_link(const std::string& target, const fs::path& link) {
 }
 
 Expected<FileDescriptor> open_file(const fs::path& file, int flags, mode_t mode) {
-  const int fd = ::open(file.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, mode);
+  constexpr int kAlways = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  const int fd = uninterrupted([&] { return ::open(file.c_str(), flags | kAlways, mode); });
   if (fd >= 0) return FileDescriptor(fd);
   return system_error((flags & O_CREAT) != 0 ? "create" : "open", file, errno);
 }
 
 Status write_at(int fd, std::span<const std::byte> bytes, int64_t offset, const fs::path& file) {
   while (!bytes.empty()) {
-    const ssize_t count = ::pwrite(fd, bytes.data(), bytes.size(), offset);
-    if (count < 0 && errno == EINTR) continue;
+    const ssize_t count =
+        uninterrupted([&] { return ::pwrite(fd, bytes.data(), bytes.size(), offset); });
     if (count < 0) return system_error("write", file, errno);
     bytes = bytes.subspan(static_cast<size_t>(count));
     offset += count;
@@ -143,8 +160,8 @@ Status write_at(int fd, std::span<const std::byte> bytes, int64_t offset, const 
 
 Status read_at(int fd, std::span<std::byte> bytes, int64_t offset, const fs::path& file) {
   while (!bytes.empty()) {
-    const ssize_t count = ::pread(fd, bytes.data(), bytes.size(), offset);
-    if (count < 0 && errno == EINTR) continue;
+    const ssize_t count =
+        uninterrupted([&] { return ::pread(fd, bytes.data(), bytes.size(), offset); });
     if (count < 0) return system_error("read", file, errno);
     if (count == 0) return Error{"'" + file.string() + "' is shorter than when it was sealed", EIO};
     bytes = bytes.subspan(static_cast<size_t>(count));
@@ -156,20 +173,26 @@ Status read_at(int fd, std::span<std::byte> bytes, int64_t offset, const fs::pat
 Status copy_file(const fs::path& from, const fs::path& to, mode_t mode, Sync sync) {
   const Expected<FileDescriptor> in = open_file(from, O_RDONLY);
   if (!in) return in.error();
-  const Status copied = copy_into(in->get(), from, to, mode, sync);
-  if (!copied) {
-    ::unlink(to.c_str());
-    return copied;
-  }
-  return sync == Sync::kNo ? Status(Done{}) : sync_folder(to.parent_path());
+  Status copied = copy_into(in->get(), from, to, mode, sync);
+  if (copied && sync == Sync::kFileAndFolder) copied = sync_folder(to.parent_path());
+  if (!copied) ::unlink(to.c_str());
+  return copied;
+}
+
+Status sync_file(int fd, const fs::path& file) {
+  if (uninterrupted([&] { return ::fsync(fd); }) == 0) return Done{};
+  return system_error("sync", file, errno);
 }
 
 Status sync_folder(const fs::path& folder) {
-  const Expected<FileDescriptor> in = open_file(folder, O_RDONLY | O_DIRECTORY);
-  if (!in) return in.error();
+  // The folder may be a link: that of the run directory is the user's.
+  constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+  const FileDescriptor in(uninterrupted([&] { return ::open(folder.c_str(), kFlags); }));
+  if (!in.open()) return system_error("open the folder", folder, errno);
   // EINVAL: a file system without directory fsync, where there is nothing to wait for.
-  if (::fsync(in->get()) == 0 || errno == EINVAL) return Done{};
-  return system_error("fsync", folder, errno);
+  const int synced = uninterrupted([&] { return ::fsync(in.get()); });
+  return synced == 0 || errno == EINVAL ? Status(Done{})
+                                        : Status(system_error("sync the folder", folder, errno));
 }
 
 Status remove_tree(const fs::path& path) {

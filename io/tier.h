@@ -24,6 +24,9 @@ namespace sluice::io {
 
 // Makes the folder, mode 0700; its parents as umask says. No error if it is there already.
 Status make_folder(const std::filesystem::path& folder);
+// Makes the folder and its parents as umask says, and syncs what holds each new one: after a crash
+// they are there. No error if it is there already.
+Status make_durable_folders(const std::filesystem::path& folder);
 // One level, mode 0700, which must not exist.
 Status make_new_folder(const std::filesystem::path& folder);
 Status write_file(const std::filesystem::path& file, std::string_view content, mode_t mode = 0600);
@@ -40,6 +43,7 @@ Status read_at(int fd, std::span<std::byte> bytes, int64_t offset,
 enum class Sync : uint8_t { kNo, kFileAndFolder };
 Status copy_file(const std::filesystem::path& from, const std::filesystem::path& to, mode_t mode,
                  Sync sync);
+Status sync_file(int fd, const std::filesystem::path& file);
 Status sync_folder(const std::filesystem::path& folder);
 
 // Removes a file or a whole tree, directories without write permission included. No error if

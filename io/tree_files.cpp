@@ -84,7 +84,7 @@ Status place_files(const fs::path& from, const fs::path& to, const Manifest& man
 Status sync_file(const fs::path& path) {
   const Expected<FileDescriptor> file = open_file(path, O_RDONLY);
   if (!file) return file.error();
-  return ::fsync(file->get()) == 0 ? Status(Done{}) : Status(system_error("fsync", path, errno));
+  return io::sync_file(file->get(), path);
 }
 
 // All bytes are written before the first wait, so that the system can order them as it likes.
