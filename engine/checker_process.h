@@ -1,5 +1,5 @@
-// sluice-h5 under the launcher: started after the rank, watched, killed when it hangs, started
-// again when the next request waits for it. Its death is told to the rank as a datagram on the
+// sluice-h5 under the launcher: started when the first request waits for it (it takes longer than
+// all else that a run starts with), watched, killed when it hangs, and started again by the next. Its death is told to the rank as a datagram on the
 // socket between the two (io/checker.h): {"id":0,"crashed":SIGNAL}, or 128 + its exit code when it
 // ended by itself. A helper that dies at once three times in a second is left alone for a second.
 // Owner: Launcher. One thread. Test: tests/engine/launcher_test.cpp

@@ -205,7 +205,6 @@ void Launcher::run() {
   SLUICE_FAULT_POINT("launcher.started");
   close_inherited_on_exec();
   if (!rank_gone_) {
-    checker_->start(now_);
     watch(signals_.get(), Source::kSignals, EPOLLIN);
     watch(guard_.get(), Source::kGuard, EPOLLIN);
     watch(rank_->fd(), Source::kRank, EPOLLIN);

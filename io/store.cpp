@@ -113,8 +113,26 @@ fs::path Store::attempt_folder(AttemptId attempt, bool on_disk) const {
   return tier(on_disk) / "a" / std::to_string(attempt.value);
 }
 
-fs::path Store::temporary_folder(AttemptId attempt) const {
-  return place_.disk / "t" / std::to_string(attempt.value);
+Expected<fs::path> Store::take_temporary() {
+  if (!temporaries_.empty()) {
+    fs::path spare = std::move(temporaries_.back());
+    temporaries_.pop_back();
+    return spare;
+  }
+  fs::path folder = place_.disk / "t" / std::to_string(temporaries_made_++);
+  const Status made = make_new_folder(folder);
+  if (!made) return made.error();
+  return folder;
+}
+
+Status Store::give_back_temporary(const fs::path& folder) {
+  struct stat info {};
+  std::error_code code;
+  const bool as_made = ::lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&
+                       (info.st_mode & 07777U) == 0700U && fs::is_empty(folder, code) && !code;
+  if (!as_made) return remove_tree(folder);
+  temporaries_.push_back(folder);
+  return Done{};
 }
 
 fs::path Store::arriving_path(ObjectId object, bool on_disk) const {
@@ -232,15 +250,15 @@ Status Store::clean(AttemptId attempt) {
   const auto found = attempts_.find(attempt);
   if (found == attempts_.end()) return Done{};
   const fs::path folder = attempt_folder(attempt, found->second.on_disk);
+  const fs::path temporary = std::move(found->second.temporary);
   attempts_.erase(found);
   // Most leave nothing behind: then there is nothing to look for either.
   Status removed = Done{};
   if (::rmdir((folder / "w").c_str()) != 0 || ::rmdir(folder.c_str()) != 0) {
     removed = remove_tree(folder);
   }
-  const fs::path temporary = temporary_folder(attempt);
-  if (::rmdir(temporary.c_str()) == 0) return removed;
-  const Status emptied = remove_tree(temporary);
+  if (temporary.empty()) return removed;  // staging failed before there was one
+  const Status emptied = give_back_temporary(temporary);
   return removed ? emptied : removed;
 }
 

@@ -9,8 +9,10 @@
 //     a/<attempt>/w/in/<input>/<file>   links
 //     a/<attempt>/s/      script, list files, values to read: not visible as the program's own;
 //                         made when there are any
-//     t/<attempt>/        the attempt's $TMPDIR, always in the second tier; beside it its streams,
-//                         until they are in a log pack: `<attempt>.out`, `.err`
+//     t/<number>/         an attempt's $TMPDIR, always in the second tier; one that was left empty
+//                         is used again, because making folders on a disk costs more than all else
+//                         that is made for a small attempt
+//     t/<attempt>.out, .err   streams, until they are in a log pack
 //
 // Budget: the bytes of the first tier's objects are counted, and what running attempts will
 // write as far as earlier attempts of their task tell; above it, or when the tier has no space
@@ -170,6 +172,7 @@ class Store {
     bool on_disk = false;
     int64_t expected_bytes = 0;  // of outputs that are not sealed yet
     int64_t sealed_bytes = 0;
+    std::filesystem::path temporary;  // its $TMPDIR
   };
   [[nodiscard]] const std::filesystem::path& tier(bool on_disk) const {
     return on_disk ? place_.disk : place_.memory;
@@ -178,7 +181,8 @@ class Store {
   [[nodiscard]] std::filesystem::path arriving_path(scheduler::ObjectId object, bool on_disk) const;
   [[nodiscard]] std::filesystem::path attempt_folder(scheduler::AttemptId attempt,
                                                      bool on_disk) const;
-  [[nodiscard]] std::filesystem::path temporary_folder(scheduler::AttemptId attempt) const;
+  [[nodiscard]] Expected<std::filesystem::path> take_temporary();
+  [[nodiscard]] Status give_back_temporary(const std::filesystem::path& folder);
   [[nodiscard]] std::filesystem::path working_directory(scheduler::AttemptId attempt) const;
   [[nodiscard]] bool prefer_disk(int64_t more_bytes) const;
   [[nodiscard]] int64_t bytes_to_come() const;  // of running attempts, into the first tier
@@ -211,6 +215,8 @@ class Store {
   std::unique_ptr<std::atomic<int64_t>> memory_bytes_ = std::make_unique<std::atomic<int64_t>>(0);
   std::map<scheduler::ObjectId, Object> objects_;
   std::map<scheduler::AttemptId, Attempt> attempts_;
+  std::vector<std::filesystem::path> temporaries_;  // empty ones, as they were made
+  uint64_t temporaries_made_ = 0;
   ServedTrees served_;
   std::map<std::string, int64_t> output_bytes_;  // by task: the most that an attempt has sealed
 };

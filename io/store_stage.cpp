@@ -365,14 +365,17 @@ struct Keeper {
 
 Expected<StagedAttempt> Store::stage_in(AttemptId attempt, const AttemptSpec& spec,
                                         const std::vector<std::string>& input_paths, bool on_disk) {
-  attempts_[attempt].on_disk = on_disk;
+  Attempt& entry = attempts_[attempt];
+  entry.on_disk = on_disk;
   const fs::path folder = attempt_folder(attempt, on_disk);
-  const fs::path temporary = temporary_folder(attempt);
-  for (const fs::path& path : {folder, folder / "w", temporary}) {
+  for (const fs::path& path : {folder, folder / "w"}) {
     const Status made = make_new_folder(path);
     if (!made) return made.error();
   }
-  return Stager(spec, input_paths, folder, temporary).stage();
+  const auto temporary = take_temporary();
+  if (!temporary) return temporary.error();
+  entry.temporary = *temporary;
+  return Stager(spec, input_paths, folder, *temporary).stage();
 }
 
 Status Store::keep_failed(AttemptId attempt, const fs::path& to, int64_t bytes_max) {

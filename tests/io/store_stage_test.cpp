@@ -136,6 +136,34 @@ TEST_CASE("stage: TMPDIR is private, exists, is on node disk and not in the dire
   CHECK(fs::is_directory(staged.stream_directory));
 }
 
+TEST_CASE("stage: a TMPDIR that was left empty is used again, any other is removed") {
+  Fixture f;
+  const auto temporary = [&](uint32_t number) {
+    const auto staged = f.store.stage(AttemptId::make(1, number), f.spec, f.paths);
+    REQUIRE(staged.ok());
+    return fs::path(as_map(*staged)["TMPDIR"]);
+  };
+  const auto clean = [&](uint32_t number) {
+    REQUIRE(f.store.clean(AttemptId::make(1, number)).ok());
+  };
+  const fs::path first = temporary(1);
+  CHECK(temporary(2) != first);  // both run
+  clean(1);
+  CHECK(temporary(3) == first);
+  write_text(first / "left", "secret");
+  clean(3);
+  CHECK_FALSE(fs::exists(first));
+  const fs::path next = temporary(4);
+  CHECK(fs::is_empty(next));
+  REQUIRE(::chmod(next.c_str(), 0755) == 0);  // others may enter: not as it was made
+  clean(4);
+  CHECK_FALSE(fs::exists(next));
+  const fs::path gone = temporary(5);
+  fs::remove(gone);
+  clean(5);
+  CHECK(fs::is_directory(temporary(6)));
+}
+
 TEST_CASE("stage: words are joined from their pieces") {
   Fixture f;
   f.spec.inputs = {one_file("mesh", "mesh.h5"), values("n", io::ValueType::kInt, false, {"64"})};
