@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034
 # Sourced first by every script here that measures whole runs:
 #
 #   tests/bench/X.sh [BUILD]           build folder, default build/release
@@ -10,15 +10,13 @@
 # figure once with `figure`: median, smallest and largest, target, and whether it is reached; as
 # rows of a Markdown table with BENCH_MARKDOWN=1.
 #
-# Gives: $build $sluice $spawn_loop $spin, $rounds, $slots (cores that may be used), $work (a scratch folder
-# that is removed at the end), and the functions below.
+# Gives: $build $sluice $spawn_loop $spin, $rounds, $spawns, $slots (cores that may be used), $work (a
+# scratch folder that is removed at the end), and the functions below.
 set -euo pipefail
 bench_repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 build=$(realpath "${1:-$bench_repository/build/release}")
-# shellcheck disable=SC2034
 sluice=$build/sluice spawn_loop=$build/tests/bench_spawn_loop spin=$build/tests/bench_spin
-rounds=${ROUNDS:-5}
-# shellcheck disable=SC2034
+rounds=${ROUNDS:-5} spawns=${SPAWNS:-500} # bare processes where they are a yardstick beside
 slots=$(nproc)
 work=$(mktemp -d "${TMPDIR:-/tmp}/sluice-bench.XXXXXX")
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1

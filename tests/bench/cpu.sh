@@ -7,7 +7,9 @@
 # Counted is what its threads used between the two, nanoseconds from schedstat. What rank 0 used in
 # REST_S of waiting behind the last no-op, times the wall time of the no-ops, is what its poll loop
 # would have cost anyway; the figure without the loop is the rest. User and system time are in the
-# proportion of the kernel's ticks.
+# proportion of the kernel's ticks. Where `perf` can count them, also user instructions of the same
+# stretch; and, which no load disturbs, valgrind's count for one instance of the simulator bench: the
+# difference of two sizes of it (1000 and 500, and their joins).
 . "$(dirname "$0")/bench.sh"
 tasks=${TASKS:-10000} rest_s=${REST_S:-2}
 cat >"$work/cpu.yaml" <<YAML
@@ -47,15 +49,29 @@ share_of_user() {
     END {print all ? 100 * user / all : 0}' "$1" "$2"
 }
 
+can_count() { perf stat -x, -e instructions:u -o "$work/perf" /bin/true 2>/dev/null && ! grep -q 'not ' "$work/perf"; }
+simulated_instructions() {
+  valgrind --tool=callgrind --callgrind-out-file=/dev/null "$build/tests/bench_simulator" "$1" 2>&1 |
+    sed -nE 's/.*Collected : ([0-9]+).*/\1/p'
+}
+
+counts=''
+! can_count || counts=yes
 for ((r = 1; r <= rounds; ++r)); do
   hold_again before behind
   in_background two "$work/cpu.yaml"
   until_there "$work/before"
   pid=$(rank_pid 0)
   threads "$pid" >"$work/a" && from=$EPOCHREALTIME
+  perf_pid=''
+  [[ -z $counts ]] || { perf stat -x, -e instructions:u -o "$work/perf" -p "$pid" & perf_pid=$!; }
   release before
   until_there "$work/behind"
   threads "$pid" >"$work/b" && to=$EPOCHREALTIME
+  if [[ -n $perf_pid ]]; then
+    kill -INT "$perf_pid" && { wait "$perf_pid" || true; }
+    sample instructions "$(calc "$(grep -oE '^[0-9]+' "$work/perf" | head -n 1) / $tasks")"
+  fi
   sleep 0.5
   threads "$pid" >"$work/c" && idle_from=$EPOCHREALTIME
   sleep "$rest_s"
@@ -71,7 +87,7 @@ for ((r = 1; r <= rounds; ++r)); do
   while read -r name; do
     sample "thread.$name" "$(calc "$(used "$work/a" "$work/b" "$name") / $tasks")"
   done < <(cut -d' ' -f1 "$work/b" | sort -u)
-  sample spawn "$(calc "1e6 / $(bare 1 500 /bin/true)")"
+  sample spawn "$(calc "1e6 / $(bare 1 "$spawns" /bin/true)")"
   round_done "$r"
 done
 
@@ -83,3 +99,14 @@ done | sort
 figure user "of it, % in user mode"
 figure idle "rank 0 at rest behind it: % of a core"
 figure spawn "a bare spawn of /bin/true: us"
+if [[ -n $counts ]]; then
+  figure instructions "rank 0, user instructions per no-op instance"
+else
+  note "rank 0, user instructions per no-op instance: perf cannot count them here"
+fi
+if type -P valgrind >/dev/null && [[ -x $build/tests/bench_simulator ]]; then
+  sample simulated "$(calc "($(simulated_instructions 1000) - $(simulated_instructions 500)) / 505")"
+  figure simulated "instructions per simulated instance: core, agents, codec and the simulator"
+else
+  note "instructions per simulated instance: valgrind is not installed"
+fi

@@ -44,7 +44,7 @@ for ((r = 1; r <= rounds; ++r)); do
   done
   two=$(gap)
   sample one "$one" && sample two "$two" && sample more "$(calc "$two - $one")"
-  sample spawn "$(calc "1000 / $(bare 1 200 "$spin" 0)")"
+  sample spawn "$(calc "1000 / $(bare 1 "$spawns" "$spin" 0)")"
   round_done "$r"
 done
 

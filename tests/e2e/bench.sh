@@ -3,7 +3,7 @@
 # do not rot; what they print is looked at, not the figures.
 . "$(dirname "$0")/../support/check.sh"
 bench=${repository:?}/tests/bench
-export ROUNDS=1 TASKS=20 CHAIN=3 WORK_S=1 SIZES_US='4000 250' LINKS=2 WAIT_MS=50 IDLE_S=0.2 REST_S=0.2
+export ROUNDS=1 SPAWNS=10 TASKS=20 CHAIN=3 WORK_S=1 SIZES_US=4000 LINKS=2 WAIT_MS=50 IDLE_S=0.2 REST_S=0.2
 
 # has_figure REGEX: the last output has a figure with that text and a positive number.
 has_figure() { check_says "bench: a figure says '$1'" "$1[^|]* +[0-9.e+-]+  \([0-9.e+-]+\.\.[0-9.e+-]+\)"; }
@@ -15,8 +15,8 @@ check "bench: no-op commands and chains are compared with the bare loop" "$bench
 has_figure 'no-op commands, one process'
 has_figure 'the same by xargs'
 has_figure 'mpirun -n 2: bare spawns a hop'
-check "bench: METG is measured" "$bench/metg.sh" "$build"
-has_figure 'METG\(50 %\), mpirun -n 2: ms'
+check "bench: the efficiency of small tasks is measured" "$bench/metg.sh" "$build"
+has_figure 'efficiency at 4 ms, two'
 check "bench: the start of a run is measured" "$bench/start.sh" "$build"
 has_figure 'start to first attempt, one process: ms'
 has_figure 'start to first attempt, mpirun -n 2: ms'
