@@ -38,7 +38,7 @@ class HonestWorld {
     while (!core_.ended() && !started_.empty()) {
       finish(started_.front());
       schedule();
-      if (++finished_ % 1000 == 0) {
+      if (++finished_ % 100 == 0) {
         apply(scheduler::event::RecordsSynced{core_.decision_count()});
       }
     }
