@@ -99,23 +99,25 @@ class Composition {
     if (chance(30)) shape_.retry.change.fill({from_to(0, 900), 0, 1250});
   }
 
+  // Most are small: what goes wrong does so with few instances, and can be followed there.
   void draw_graph() {
     GraphShapes shapes(shape_);
+    const uint64_t scale = chance(75) ? 1 : 3;
     switch (below(6)) {
       case 0:
-        graph_ = shapes.chain(1 + number(7));
+        graph_ = shapes.chain(1 + number(5 * scale));
         break;
       case 1:
-        graph_ = shapes.fork_join(1 + number(12));
+        graph_ = shapes.fork_join(1 + number(12 * scale));
         break;
       case 2:
-        graph_ = shapes.tree(1 + number(9));
+        graph_ = shapes.tree(1 + number(9 * scale));
         break;
       case 3:
-        graph_ = shapes.join(1 + number(6), 1 + number(6));
+        graph_ = shapes.join(1 + number(6 * scale), 1 + number(6 * scale));
         break;
       default:
-        graph_ = shapes.layered(2 + number(4), 7);
+        graph_ = shapes.layered(2 + number(1 + 2 * scale), 2 + number(4 * scale));
     }
   }
   uint32_t number(uint64_t bound) { return static_cast<uint32_t>(below(bound)); }

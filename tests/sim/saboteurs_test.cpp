@@ -73,7 +73,7 @@ class Play {
 
   void run() {
     undisturbed();
-    const uint64_t rounds = composition_.below(4);
+    const uint64_t rounds = composition_.below(5);
     for (uint64_t round = 0; round < rounds && problems_.empty(); ++round) {
       disturbed(composition_.disturbed(calm_result_.ended, calm_result_.events));
     }
