@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <cctype>
+#include <charconv>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
@@ -94,6 +96,25 @@ std::string vader_segment_name(const std::string& host, unsigned uid,
   return "vader_segment." + host + "." + std::to_string(uid) + "." + hex.data() + "." + local_rank;
 }
 
+std::string mpi_job() {
+  std::string job = variable("PMIX_NAMESPACE");
+  for (char& c : job) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' && c != '-') c = '_';
+  }
+  return job;
+}
+
+std::string lost_note_name(int mpi_rank, const std::string& job) {
+  return std::to_string(mpi_rank) + (job.empty() ? "" : "@" + job);
+}
+
+std::optional<uint32_t> rank_of_lost_note(std::string_view name, const std::string& job) {
+  uint32_t rank = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), rank);
+  if (error != std::errc() || lost_note_name(static_cast<int>(rank), job) != name) return {};
+  return rank;
+}
+
 std::string describe_wait_status(int status) {
   if (WIFSIGNALED(status)) {
     const int signal = WTERMSIG(status);
@@ -116,7 +137,7 @@ void Aftermath::note_lost(const std::string& what) const {
     return;
   }
   fs::create_directory(tree->lost_folder, error);
-  const std::string name = std::to_string(tree->mpi_rank);
+  const std::string name = lost_note_name(tree->mpi_rank, mpi_job());
   const fs::path temporary = tree->lost_folder / ("." + name + "." + std::to_string(::getpid()));
   const io::FileDescriptor file(
       ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
@@ -125,7 +146,7 @@ void Aftermath::note_lost(const std::string& what) const {
                                           static_cast<ssize_t>(line.size());
   if (written) fs::rename(temporary, tree->lost_folder / name, error);
   if (!written || error) {
-    std::fprintf(stderr, "sluice: rank %s: %s (and this cannot be noted in %s)\n", name.c_str(),
+    std::fprintf(stderr, "sluice: rank %d: %s (and this cannot be noted in %s)\n", tree->mpi_rank,
                  what.c_str(), tree->lost_folder.c_str());
   }
 }

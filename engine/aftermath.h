@@ -4,7 +4,10 @@
 // tests/engine/launcher_test.cpp
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "engine/launcher.h"
 #include "scheduler/types.h"
@@ -17,8 +20,8 @@ struct Aftermath {
 
   // Removes the store and the segments of Open MPI's vader that this rank made.
   void clean() const;
-  // lost/<mpi_rank>: one line with host and what happened. Nothing when the run directory is not
-  // known or does not exist.
+  // In lost/, one line with host and what happened. Nothing when the run directory is not known or
+  // does not exist.
   void note_lost(const std::string& what) const;
 };
 
@@ -27,6 +30,15 @@ struct Aftermath {
 [[nodiscard]] std::string vader_segment_name(const std::string& host, unsigned uid,
                                              const std::string& pmix_namespace,
                                              const std::string& local_rank);
+
+// The name of a note in lost/: `<mpi_rank>`, where the launcher's variables tell the job (Open MPI,
+// PMIx) `<mpi_rank>@<job>`. A guard may outlive mpirun by the time that killing takes, and the next
+// run in that directory may have begun: what is said of a dead rank 1 is not to kill the new one.
+[[nodiscard]] std::string mpi_job();
+[[nodiscard]] std::string lost_note_name(int mpi_rank, const std::string& job);
+// The rank of whom the note tells; nothing if it tells of another job's, or is no note.
+[[nodiscard]] std::optional<uint32_t> rank_of_lost_note(std::string_view name,
+                                                        const std::string& job);
 
 // "was killed by signal 9 (Killed)", "exited with code 3".
 [[nodiscard]] std::string describe_wait_status(int status);

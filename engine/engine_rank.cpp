@@ -91,11 +91,6 @@ std::vector<Core> worker_cores(const RankContext& context) {
   return cores;
 }
 
-// Longer than rank 0's patience with a worker, which may have been slow to notice.
-scheduler::Duration scheduler_patience(const Options& options) {
-  return scheduler::seconds(options.lost_after_s) * 2;
-}
-
 // The control loop of one rank, whatever roles it has.
 class Loop {
  public:
@@ -167,7 +162,7 @@ bool Loop::add_worker(std::string& error) {
   const size_t all = std::max<size_t>(context_.node.cores.size(), 1);
   options.memory_bytes = context_.node.memory_bytes / static_cast<int64_t>(all) *
                          static_cast<int64_t>(options.cores.size());
-  options.scheduler_silent_max = scheduler_patience(context_.options);
+  options.scheduler_silent_max = patience(context_.options);
   options.place = store->place();  // not the wanted one if node memory cannot be used
   worker_io_ = std::make_unique<IoThread>("sluice-io");
   worker_ = std::make_unique<WorkerRank>(std::move(options), std::move(*store), transport_,
@@ -343,13 +338,14 @@ bool Loop::scheduler_lost() const { return !scheduler_ && worker_->scheduler_los
 
 int Loop::run() {
   while (!finished()) {
+    if (context_.hang_watch != nullptr) context_.hang_watch->turn();
     watch_.begin(now());
     take_turn();
     watch_.end(now());
     if (scheduler_lost()) {
       std::cerr << "sluice: worker " << context_.mpi_rank << " on " << context_.node.host
                 << " has not heard from rank 0 for "
-                << scheduler_patience(context_.options).ns / scheduler::seconds(1).ns
+                << patience(context_.options).ns / scheduler::seconds(1).ns
                 << " s and leaves; the next submission continues the run\n";
       launcher_gone_ = true;
       break;
@@ -386,6 +382,10 @@ bool is_somebody_elses(const RunDirectory& directory) {
 }
 
 }  // namespace
+
+scheduler::Duration patience(const Options& options) {
+  return scheduler::seconds(options.lost_after_s) * 2;
+}
 
 std::optional<io::Pipeline> read_for_run(RankContext& context) {
   const Options& options = context.options;

@@ -16,6 +16,7 @@
 #include "engine/cli.h"
 #include "engine/launcher_client.h"
 #include "engine/topology.h"
+#include "engine/hang_watch.h"
 #include "io/pipeline.h"
 #include "io/sources.h"
 #include "io/store.h"
@@ -37,7 +38,12 @@ struct RankContext {
   io::StorePlace place;
   LauncherClient* launcher = nullptr;  // made by main, which says Quit through it at the end
   io::SourceStamps sources = {};       // rank 0's, from read_for_run
+  HangWatch* hang_watch = nullptr;     // under MPI: is told of every turn of the loop
 };
+
+// How long a worker waits for a sign of life of rank 0, and a rank for a turn of its own loop.
+// Longer than rank 0's patience with a worker, which may have been slow to notice.
+[[nodiscard]] scheduler::Duration patience(const Options& options);
 
 // Rank 0 reads the pipeline before anything else; prints diagnostics. Nothing: exit with 2.
 [[nodiscard]] std::optional<io::Pipeline> read_for_run(RankContext& context);

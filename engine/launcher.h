@@ -2,7 +2,7 @@
 // the guard, a subreaper that only waits and forwards signals; the launcher, a subreaper in a
 // session of its own, is the parent of the rank and of all user processes. Each watches its parent
 // by pidfd and kills every descendant when it goes. Whoever survives a death removes the node's
-// store and the rank's files in shared memory, and leaves `lost/<mpi_rank>` in the run directory.
+// store and the rank's files in shared memory, and leaves a note in `lost/` of the run directory.
 //
 // Both run before anything touches MPI. No fork from an MPI process, ever. Single-threaded.
 // Test: tests/engine/launcher_test.cpp, tests/e2e/

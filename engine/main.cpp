@@ -67,6 +67,16 @@ int run_alone(engine::RankContext& context) {
   return engine::run_rank(context, network.end(scheduler::WorkerId(0)), &*pipeline);
 }
 
+// The launcher cleans up after it and tells of its death.
+void end_hung_rank(int mpi_rank, int64_t seconds) {
+  pollfd out{STDERR_FILENO, POLLOUT, 0};  // that it cannot be written may be why it hangs
+  if (poll(&out, 1, 0) > 0 && out.revents == POLLOUT) {
+    std::cerr << "sluice: error: rank " << mpi_rank << " hangs for " << seconds
+              << " s and is ended; most likely MPI waits for a peer that died\n";
+  }
+  (void)raise(SIGKILL);
+}
+
 [[noreturn]] void run_under_mpi(engine::RankContext& context) {
   std::optional<io::Pipeline> pipeline;
   const bool first = io::MpiSession::environment_rank() == 0;
@@ -88,6 +98,11 @@ int run_alone(engine::RankContext& context) {
   set_assert_mpi_rank(context.mpi_rank);
   io::set_fault_mpi_rank(context.mpi_rank);
   int code = kEnvironmentUnusable;
+  const int64_t patience_s = engine::patience(context.options).ns / scheduler::seconds(1).ns;
+  engine::HangWatch watch(static_cast<uint64_t>(patience_s), [rank = context.mpi_rank, patience_s] {
+    end_hung_rank(rank, patience_s);
+  });
+  context.hang_watch = &watch;
   io::MpiTransport transport(mpi);
   const Status world = io::MpiSession::check_world(mpi.size());
   if (!world) {

@@ -3,10 +3,10 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <charconv>
 #include <system_error>
 #include <utility>
 
+#include "engine/aftermath.h"
 #include "io/fault.h"
 #include "io/tier.h"
 
@@ -19,15 +19,13 @@ constexpr uint64_t kSyncBytes = 1ULL << 20U;
 constexpr uint64_t kTicksPerBeat = 5;
 constexpr size_t kTraceBytes = 64U << 10U;
 
-Mail read_mail(const RunDirectory& directory) {
+Mail read_mail(const RunDirectory& directory, const std::string& job) {
   Mail mail;
   std::error_code ignored;
   mail.stop_requested = std::filesystem::remove(directory.stop_request(), ignored);
   for (const auto& entry : std::filesystem::directory_iterator(directory.lost(), ignored)) {
-    const std::string name = entry.path().filename();
-    uint32_t rank = 0;
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), rank);
-    if (error == std::errc() && end == name.data() + name.size()) mail.lost_ranks.push_back(rank);
+    const auto rank = rank_of_lost_note(entry.path().filename().string(), job);
+    if (rank) mail.lost_ranks.push_back(*rank);
   }
   std::sort(mail.lost_ranks.begin(), mail.lost_ranks.end());
   return mail;
@@ -58,6 +56,7 @@ struct RecordKeeper::Side {
   std::unique_ptr<io::TraceWriter> trace;
   io::Lease lease;
   std::vector<std::filesystem::path> removals;
+  std::string job;  // engine/aftermath.h
 
   Status append(const io::Record& record) {
     Status status = journal.append(record);
@@ -100,8 +99,13 @@ struct RecordKeeper::Side {
 RecordKeeper::RecordKeeper(io::Files& files, RunDirectory directory, io::JournalWriter journal,
                            std::unique_ptr<io::TraceWriter> trace, io::Lease lease,
                            Callbacks callbacks)
-    : side_(new Side{
-          files, std::move(directory), std::move(journal), std::move(trace), std::move(lease), {}}),
+    : side_(new Side{files,
+                     std::move(directory),
+                     std::move(journal),
+                     std::move(trace),
+                     std::move(lease),
+                     {},
+                     mpi_job()}),
       callbacks_(std::move(callbacks)) {}
 
 // Without `done`, a failure is the journal's: the run cannot go on.
@@ -236,7 +240,7 @@ void RecordKeeper::tick(scheduler::Instant now) {
       [beat, mail](Side& side) {
         Status status = side.sync();
         if (status && beat) status = side.lease.beat();
-        *mail = read_mail(side.directory);
+        *mail = read_mail(side.directory, side.job);
         return status;
       },
       [this, actions, mail](const Status& status) {

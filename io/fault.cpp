@@ -1,5 +1,7 @@
 #include "io/fault.h"
 
+#include <unistd.h>
+
 #include <charconv>
 #include <csignal>
 #include <cstdio>
@@ -30,8 +32,8 @@ void read_environment() {
   const auto parsed = parse_fault(text);
   if (!parsed) {
     std::fprintf(stderr,
-                 "sluice: error: SLUICE_FAULT is '%s'; expected name[:n][@mpi_rank] with n from 1; "
-                 "correct it or unset it\n",
+                 "sluice: error: SLUICE_FAULT is '%s'; expected [hang=]name[:n][@mpi_rank] with n "
+                 "from 1; correct it or unset it\n",
                  text);
     std::_Exit(2);
   }
@@ -46,11 +48,13 @@ namespace detail {
 std::atomic<FaultState> fault_state{FaultState::kUnread};
 
 void fault_point_hit(const char* name) {
-  const std::lock_guard lock(mutex);
+  std::unique_lock lock(mutex);
   if (fault_state == FaultState::kUnread) read_environment();
   if (fault_state == FaultState::kUnarmed || plan.name != name) return;
   if (plan.mpi_rank >= 0 && plan.mpi_rank != fault_mpi_rank) return;
   if (++hits != plan.hit) return;
+  lock.unlock();
+  while (plan.hangs) ::pause();
   std::raise(SIGKILL);
 }
 
@@ -60,6 +64,11 @@ void set_fault_mpi_rank(int mpi_rank) { fault_mpi_rank = mpi_rank; }
 
 std::optional<FaultPlan> parse_fault(std::string_view text) {
   FaultPlan result;
+  constexpr std::string_view kHang = "hang=";
+  if (text.starts_with(kHang)) {
+    result.hangs = true;
+    text.remove_prefix(kHang.size());
+  }
   if (const size_t at = text.rfind('@'); at != std::string_view::npos) {
     if (!parse_number(text.substr(at + 1), result.mpi_rank) || result.mpi_rank < 0) return {};
     text = text.substr(0, at);

@@ -3,6 +3,7 @@
 //
 //   SLUICE_FAULT=name[:n][@mpi_rank]      kill at the n-th hit (default 1) of that point, on that
 //                                         rank only (default: on any)
+//   SLUICE_FAULT=hang=name[:n][@mpi_rank] the thread that comes there waits for ever
 //
 // Unarmed, which is always outside tests, a point costs one branch. The variable is read once, at
 // the first point. Armed and hit, the process gets SIGKILL: nothing is flushed, no destructor runs.
@@ -21,6 +22,7 @@ struct FaultPlan {
   std::string name;
   uint64_t hit = 1;   // from 1
   int mpi_rank = -1;  // -1: any
+  bool hangs = false;
 };
 // nullopt for "" and for text that is not of the form above.
 [[nodiscard]] std::optional<FaultPlan> parse_fault(std::string_view text);

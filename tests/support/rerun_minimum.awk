@@ -12,10 +12,11 @@
 # directory; and, until nothing changes, the producers of what one of these reads and is nowhere.
 # Node stores count as gone: after the death of a whole run this is the exact set.
 #
-# until_lost=1: for a run that goes on without a worker; replicas of others may have survived, so no
-# instance outside the set may run again. The worker died some time after its last report and before
-# the record `worker lost`, and a failed fetch may tell of it earlier than the record: the set is
-# what must run as of the record, and of what was done as of the last report what must run then.
+# until_lost=1: for a run that goes on without some workers; replicas of others may have survived, so
+# no instance outside the set may run again. A worker died some time after its last report and
+# before the record `worker lost`, and a failed fetch may tell of it earlier than the record: the set
+# is what must run as of the record, and of what was done as of the last report what must run then.
+# With several lost workers it is what one of these deaths allows.
 BEGIN {FS = "\t"}
 
 function member(name,    start) {
@@ -73,25 +74,29 @@ file == 1 && $1 == "reads" {reads[$2] = reads[$2] $3 FS $4 "\n"}
 file == 2 {there[$0] = 1}
 
 # A record that was cut short has no sum.
-file > 2 && /,"sum":"[0-9a-f]+"}$/ && !lost {
-  if (until_lost && member("t") == "worker" && member("state") == "lost") {
-    match($0, /"worker":[0-9]+/)
-    lost = substr($0, RSTART, RLENGTH) ","
-  } else {
-    line[++lines] = $0
+file > 2 && /,"sum":"[0-9a-f]+"}$/ {
+  line[++lines] = $0
+  if (!until_lost) next
+  match($0, /"worker":[0-9]+/)
+  worker = substr($0, RSTART, RLENGTH)
+  if (member("t") == "done") last_report[worker] = lines
+  if (member("t") == "worker" && member("state") == "lost") {
+    lost[lines] = 1
+    ++losses
+    if (worker in last_report) reported[last_report[worker]] = 1
   }
 }
 
 END {
-  for (i = 1; i <= lines; ++i)
-    if (lost && index(line[i], "{\"t\":\"done\"") == 1 && index(line[i], lost)) last_report = i
   for (i = 1; i <= lines; ++i) {
     apply(line[i])
-    if (i != last_report) continue
+    if (!(i in lost) && !(i in reported)) continue
     find_must()
-    for (instance in must) if (instance in done) set[instance] = 1
+    for (instance in must) if (i in lost || instance in done) set[instance] = 1
   }
-  find_must()
-  for (instance in must) set[instance] = 1
+  if (!losses) {
+    find_must()
+    for (instance in must) set[instance] = 1
+  }
   for (instance in set) print instance | "sort"
 }
