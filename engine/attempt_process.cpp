@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <charconv>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <utility>
@@ -128,12 +129,20 @@ bool Attempts::try_start(Waiting& waiting, Instant now) {
     try_again = std::get<SpawnError>(result).try_again;
   }
   if (try_again && --waiting.tries_left > 0) {
+    if (waiting.pause >= kPauseMax) tell_that_it_waits(problem);
     waiting.next_try = now + waiting.pause;
     waiting.pause = std::min(waiting.pause * 2, kPauseMax);
     return false;
   }
   report_start_error(start.attempt, problem);
   return true;
+}
+
+// Once: nothing else is heard of a machine that is short of something until the tries are used up.
+void Attempts::tell_that_it_waits(const std::string& problem) {
+  if (std::exchange(told_that_it_waits_, true)) return;
+  std::fprintf(stderr, "sluice: warn: attempts wait to be started, for some 20 s each: %s\n",
+               problem.c_str());
 }
 
 std::variant<pid_t, SpawnError> Attempts::spawn_attempt(const launch::Start& start,

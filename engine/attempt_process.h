@@ -70,6 +70,7 @@ class Attempts {
   [[nodiscard]] bool try_start(Waiting& waiting, scheduler::Instant now);
   [[nodiscard]] std::variant<pid_t, SpawnError> spawn_attempt(const launch::Start& start,
                                                               std::array<int, 3> descriptors);
+  void tell_that_it_waits(const std::string& problem);
   void report_start_error(scheduler::AttemptId attempt, const std::string& text);
   void adopt(const launch::Start& start, pid_t pid, std::array<io::FileDescriptor, 2> pipes,
              scheduler::Instant now);
@@ -93,6 +94,7 @@ class Attempts {
   std::map<int, std::pair<Attempt*, size_t>> by_fd_;
   std::map<pid_t, Orphan> orphans_;
   std::vector<Waiting> waiting_;
+  bool told_that_it_waits_ = false;
   uint64_t sequence_ = 0;
   std::string stream_prefix_;
   scheduler::Instant next_look_ = scheduler::Instant::never();  // for orphans that were missed

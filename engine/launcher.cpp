@@ -51,7 +51,7 @@ io::FileDescriptor take_signals() {
   sigset_t blocked;
   ::sigemptyset(&blocked);
   for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGCHLD,
-                           SIGTSTP, SIGTTIN, SIGTTOU}) {
+                           SIGTSTP, SIGTTIN, SIGTTOU, SIGXFSZ}) {
     ::sigaddset(&blocked, number);
   }
   ::sigprocmask(SIG_SETMASK, &blocked, nullptr);

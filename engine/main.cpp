@@ -1,6 +1,7 @@
 // `sluice`: argv -> guard -> launcher -> this executable again as the rank (hidden verb) -> MPI ->
 // role -> exit code.
 #include <poll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <charconv>
@@ -128,6 +129,8 @@ int rank_main(int argc, char** argv) {
   engine::set_process_name("sluice-rank");
   // Whoever reads our messages may go away ('| head'): the work goes on.
   (void)signal(SIGPIPE, SIG_IGN);
+  // A file that grows beyond the limit is an error to be told (EFBIG), no death.
+  (void)signal(SIGXFSZ, SIG_IGN);
   engine::LauncherClient launcher(engine::kLauncherFd);
   context.launcher = &launcher;
   std::vector<char*> arguments{argv[0]};
@@ -151,7 +154,21 @@ int rank_main(int argc, char** argv) {
   return leave_in_order(launcher, run_alone(context));
 }
 
+// Guard, launcher and rank each need about twenty for themselves.
+bool may_open_enough_files() {
+  constexpr rlim_t kOpenFilesMin = 32;
+  rlimit open_files{};
+  if (getrlimit(RLIMIT_NOFILE, &open_files) != 0 || open_files.rlim_max >= kOpenFilesMin)
+    return true;
+  std::cerr << "sluice: error: only " << open_files.rlim_max << " files may be open at a time, "
+            << kOpenFilesMin << " are needed at the least: raise the limit on open files "
+            << "(ulimit -n)\n";
+  return false;
+}
+
 int guard_main(int argc, char** argv, const engine::Options& options) {
+  if (!may_open_enough_files()) return kEnvironmentUnusable;
+  (void)signal(SIGXFSZ, SIG_IGN);
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   const int64_t pid = getpid();
@@ -202,7 +219,11 @@ int main(int argc, char** argv) {
   try {
     return run_main(argc, argv);
   } catch (const std::system_error& error) {
-    std::cerr << "sluice: error: " << error.what() << "\n";
+    std::cerr << "sluice: error: " << error.what();
+    // The one thing that needs a try again is a thread.
+    if (error.code() == std::errc::resource_unavailable_try_again)
+      std::cerr << ": no more threads or processes; check the limit on them (ulimit -u)";
+    std::cerr << "\n";
     return kEnvironmentUnusable;
   }
 }

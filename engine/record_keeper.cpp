@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -57,15 +58,19 @@ struct RecordKeeper::Side {
   io::Lease lease;
   std::vector<std::filesystem::path> removals;
   std::string job;  // engine/aftermath.h
+  std::optional<Error> lost_record;  // any record behind it would follow on a hole
 
   Status append(const io::Record& record) {
+    if (lost_record) return *lost_record;
     Status status = journal.append(record);
+    if (!status) lost_record = status.error();
     if (status && journal.unsynced_bytes() >= kSyncBytes) status = journal.sync();
     return status;
   }
 
   // Syncs, and removes what the records so far say is removed.
   Status sync() {
+    if (lost_record) return *lost_record;
     Status status = journal.sync();
     if (!status) return status;
     for (const std::filesystem::path& path : removals) {
@@ -78,7 +83,7 @@ struct RecordKeeper::Side {
 
   // Records say what will be where; only when they are on disk may the files appear in place.
   std::vector<Status> commit(std::vector<Commit>& batch) {
-    Status status = Done{};
+    Status status = lost_record ? Status(*lost_record) : Status(Done{});
     for (Commit& one : batch) {
       one.durable.modified_ns = file_time_ns(directory.path / one.durable.temporary);
       if (status) status = journal.append(one.durable);
@@ -105,7 +110,8 @@ RecordKeeper::RecordKeeper(io::Files& files, RunDirectory directory, io::Journal
                      std::move(trace),
                      std::move(lease),
                      {},
-                     mpi_job()}),
+                     mpi_job(),
+                     {}}),
       callbacks_(std::move(callbacks)) {}
 
 // Without `done`, a failure is the journal's: the run cannot go on.
@@ -257,7 +263,7 @@ void RecordKeeper::close(io::record::End end, std::function<void(Status)> done) 
   post_trace();
   post(
       [end = std::move(end)](Side& side) {
-        Status status = side.journal.append(end);
+        Status status = side.append(end);
         if (status) status = side.sync();
         SLUICE_FAULT_POINT("end.synced");
         remove_temporaries(side.directory);  // a worker may have died between saving and its report

@@ -12,6 +12,7 @@
 #include "engine/resume.h"
 #include "io/manifest.h"
 #include "io/sources.h"
+#include "io/tier.h"
 
 namespace sluice::engine {
 
@@ -32,15 +33,14 @@ Status make_folders(const RunDirectory& directory) {
   std::error_code error;
   std::filesystem::remove_all(directory.lost(), error);
   std::filesystem::remove(directory.stop_request(), error);
-  for (const auto& folder :
-       {directory.path, directory.results_temporary(), directory.objects() / ".tmp",
-        directory.items(), directory.logs(), directory.lost()}) {
-    std::filesystem::create_directories(folder, error);
-    if (error) {
-      return Error{"the run directory " + directory.path.string() +
-                       " cannot be used: " + folder.string() + ": " + error.message() +
-                       "; make room or choose another with --run-dir",
-                   error.value()};
+  for (const auto& folder : {directory.results_temporary(), directory.objects() / ".tmp",
+                             directory.items(), directory.logs(), directory.lost()}) {
+    // A record that survives a crash names files in them.
+    const Status made = io::make_durable_folders(folder);
+    if (!made) {
+      return Error{"the run directory " + directory.path.string() + " cannot be used: " +
+                       made.error().message + "; make room or choose another with --run-dir",
+                   made.error().code};
     }
   }
   return Done{};
@@ -62,13 +62,12 @@ Status forget_objects(const RunDirectory& directory, io::JournalWriter& writer) 
   if (Status synced = writer.sync(); !synced) return synced;
   std::error_code error;
   std::filesystem::remove_all(directory.objects(), error);
-  std::filesystem::create_directories(directory.objects() / ".tmp", error);
   if (error) {
     return Error{"the run directory " + directory.path.string() +
                      " cannot be used: " + directory.objects().string() + ": " + error.message(),
                  error.value()};
   }
-  return Done{};
+  return io::make_durable_folders(directory.objects() / ".tmp");
 }
 
 }  // namespace
@@ -78,12 +77,10 @@ Expected<RunStart> start_run(const io::Pipeline& pipeline, const RunDirectory& d
                              const RunOrigin& origin, const RunRules& rules) {
   RunStart start;
   start.directory = directory;
-  std::error_code error;
-  std::filesystem::create_directories(directory.path, error);
-  if (error) {
+  if (const Status made = io::make_durable_folders(directory.path); !made) {
     return Error{"the run directory " + directory.path.string() +
-                     " cannot be made: " + error.message() + "; choose another with --run-dir",
-                 error.value()};
+                     " cannot be made: " + made.error().message + "; choose another with --run-dir",
+                 made.error().code};
   }
   auto lease = io::Lease::take(directory.path, kLeaseStale);
   if (!lease && (lease.error().code == EACCES || lease.error().code == EROFS)) {

@@ -125,6 +125,7 @@ void SchedulerRank::begin(Instant now, const std::vector<scheduler::Event>& open
 // ---------------------------------------------------------------------------------------------------------
 
 void SchedulerRank::apply(Instant now, const scheduler::Event& happened) {
+  if (records_failed_) return;  // nothing that follows would last
   keeper_.trace(io::TraceWriter::event_block(now, happened));
   std::vector<scheduler::Decision> decisions;
   core_.apply(now, happened, decisions);

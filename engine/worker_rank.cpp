@@ -159,13 +159,19 @@ void WorkerRank::on_message(Instant now, WorkerId from, io::Message received) {
 void WorkerRank::welcome(const message::Welcome& welcome) {
   directory_.path = welcome.run_directory;
   for (const message::Peer& peer : welcome.peers) peers_[peer.worker] = peer;
-  auto logs = io::LogPackWriter::create(directory_.logs(), welcome.epoch, transport_.self().value);
-  if (logs) {
-    logs_ = std::make_shared<io::LogPackWriter>(std::move(*logs));
-  } else {
-    complain(2, "outputs of tasks on worker " + std::to_string(transport_.self().value) +
-                    " cannot be kept: " + logs.error().message);
-  }
+  // The run directory may stall, and a worker that waits for it would seem to be dead.
+  io_.post([this, logs = logs_, folder = directory_.logs(), epoch = welcome.epoch,
+            self = transport_.self().value]() -> IoThread::Completion {
+    auto made = io::LogPackWriter::create(folder, epoch, self);
+    if (made) {
+      logs->emplace(std::move(*made));
+      return {};
+    }
+    return [this, self, error = made.error().message] {
+      complain(2,
+               "outputs of tasks on worker " + std::to_string(self) + " cannot be kept: " + error);
+    };
+  });
 }
 
 void WorkerRank::on_start(Instant now, message::Start start) {
@@ -490,7 +496,7 @@ void WorkerRank::clean(AttemptId id, bool failed) {
   io_.post([this, store = store_, logs = logs_, id, attempt, failed, ran,
             folder = directory_.failed(id)]() -> IoThread::Completion {
     Status logged = Done{};
-    if (ran && logs) logged = append_log(*logs, id, *attempt);
+    if (ran && *logs) logged = append_log(**logs, id, *attempt);
     for (const launch::Stream* stream : {&attempt->exited.out, &attempt->exited.err}) {
       if (!stream->path.empty()) (void)::unlink(stream->path.c_str());
     }

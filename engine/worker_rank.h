@@ -101,7 +101,9 @@ class WorkerRank {
   IoThread& io_;
   scheduler::Agent agent_;
   WorkerFetch fetch_;
-  std::shared_ptr<io::LogPackWriter> logs_;  // likewise
+  // Likewise; empty when it cannot be written.
+  std::shared_ptr<std::optional<io::LogPackWriter>> logs_ =
+      std::make_shared<std::optional<io::LogPackWriter>>();
   RunDirectory directory_;
   std::map<scheduler::WorkerId, io::message::Peer> peers_;
   std::map<scheduler::AttemptId, std::shared_ptr<Attempt>> attempts_;  // shared with jobs

@@ -24,6 +24,8 @@ Error error_of(const std::string& what, const path& file, int code) {
   if (code == ENOSPC || code == EDQUOT) {
     message += "; free some space (or quota) in that file system, then run the same command again";
   }
+  if (code == EFBIG) message += "; raise the limit on the size of files (ulimit -f)";
+  if (code == EMFILE) message += "; raise the limit on open files (ulimit -n)";
   return {message, code};
 }
 

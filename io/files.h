@@ -1,11 +1,14 @@
 // Files behind an interface, with a faulty fake: append-only and atomic writes as the journal and
 // the run directory need them. Errors name the file, what the system said, and what to do. The fake
-// loses unsynced bytes on `crash()`, fills up at a byte count, and fails the n-th call. File
-// objects: one owner; real_files(): any thread. Test: tests/io/files_test.cpp
+// loses unsynced bytes on `crash()`, fills up at a byte count, and fails the n-th call. Interrupted
+// and short system calls are not seen above this interface. File objects: one owner; real_files():
+// any thread. Test: tests/io/files_test.cpp, tests/io/faulty_files_test.cpp
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -49,8 +52,9 @@ class Files {
 
 [[nodiscard]] Files& real_files();
 
-// In memory. `capacity` bytes at most: a write over it is cut there and gives ENOSPC. A failed call
-// gives EIO, a failed append leaves half of its bytes. crash(): what was not synced is lost.
+// In memory. `capacity` bytes at most: a write over it is cut there and gives ENOSPC. A failed
+// append leaves half of its bytes. crash(): what was not synced is lost, and what was only removed
+// is back.
 class FakeFiles final : public Files {
  public:
   FakeFiles();
@@ -65,7 +69,10 @@ class FakeFiles final : public Files {
   Expected<std::vector<std::string>> list(const std::filesystem::path& folder) override;
 
   void set_capacity(uint64_t bytes);
-  void fail_call(uint64_t nth);  // from 1, from now on; counts append, sync, replace, rename, link
+  // From 1, from now on; counts append, sync, replace, rename, link.
+  void fail_call(uint64_t nth, int error = EIO);
+  // Runs in each call that is counted, before it does anything: a slow disk, for a test.
+  void set_on_call(std::function<void()> on_call);
   void crash();
 
  private:

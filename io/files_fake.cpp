@@ -26,14 +26,24 @@ Error fake_error(const std::string& what, const path& file, int code) {
 
 }  // namespace
 
-// Names are durable at once, as the real ones are after open, replace, rename and link; content
-// only when synced.
+// Names are durable at once, as the real ones are after open, replace, rename and link; that a name
+// is gone is so only when its folder is synced, by one of these; content only when synced.
 struct FakeFiles::State {
   std::map<path, std::shared_ptr<Node>> names;
+  std::map<path, std::shared_ptr<Node>> removed;  // since the last sync of their folder
   uint64_t capacity = std::numeric_limits<uint64_t>::max();
   uint64_t calls_until_failure = 0;  // 0: none
+  int error = EIO;
+  std::function<void()> on_call;
 
-  bool fails_now() { return calls_until_failure > 0 && --calls_until_failure == 0; }
+  bool fails_now() {
+    if (on_call) on_call();
+    return calls_until_failure > 0 && --calls_until_failure == 0;
+  }
+  void folder_synced(const path& name) {
+    std::erase_if(removed,
+                  [&](const auto& one) { return one.first.parent_path() == name.parent_path(); });
+  }
   [[nodiscard]] uint64_t used() const {
     uint64_t sum = 0;
     for (const auto& [name, node] : names) sum += node->data.size();
@@ -54,7 +64,7 @@ class FakeFile final : public File {
   Status append(std::string_view bytes) override {
     if (state_->fails_now()) {
       node_->data += bytes.substr(0, bytes.size() / 2);
-      return fake_error("append to", path_, EIO);
+      return fake_error("append to", path_, state_->error);
     }
     const uint64_t room = state_->room();
     node_->data += bytes.substr(0, room);
@@ -62,7 +72,7 @@ class FakeFile final : public File {
     return Done{};
   }
   Status sync() override {
-    if (state_->fails_now()) return fake_error("sync", path_, EIO);
+    if (state_->fails_now()) return fake_error("sync", path_, state_->error);
     node_->synced = node_->data;
     return Done{};
   }
@@ -86,6 +96,7 @@ Expected<std::unique_ptr<File>> FakeFiles::open(const path& file, Open how) {
   auto& node = state_->names[file];
   if (node && how == Open::kCreateNew) return fake_error("create", file, EEXIST);
   if (!node) node = std::make_shared<Node>();
+  state_->folder_synced(file);
   return std::unique_ptr<File>(std::make_unique<FakeFile<State>>(state_, node, file));
 }
 
@@ -96,33 +107,38 @@ Expected<std::string> FakeFiles::read(const path& file) {
 }
 
 Status FakeFiles::replace(const path& file, std::string_view content) {
-  if (state_->fails_now()) return fake_error("write", file, EIO);
+  if (state_->fails_now()) return fake_error("write", file, state_->error);
   if (content.size() > state_->room()) return fake_error("write", file, ENOSPC);
   state_->names[file] = std::make_shared<Node>(Node{std::string(content), std::string(content)});
+  state_->folder_synced(file);
   return Done{};
 }
 
 Status FakeFiles::rename(const path& from, const path& to) {
-  if (state_->fails_now()) return fake_error("rename", from, EIO);
+  if (state_->fails_now()) return fake_error("rename", from, state_->error);
   const auto found = state_->names.find(from);
   if (found == state_->names.end()) return fake_error("rename", from, ENOENT);
   const auto node = found->second;
+  state_->removed[from] = node;
   state_->names.erase(found);
   state_->names[to] = node;
+  state_->folder_synced(to);
   return Done{};
 }
 
 Status FakeFiles::remove(const path& file) {
-  state_->names.erase(file);
+  if (auto node = state_->names.extract(file))
+    state_->removed.insert_or_assign(file, node.mapped());
   return Done{};
 }
 
 Status FakeFiles::link(const path& from, const path& to) {
-  if (state_->fails_now()) return fake_error("link", from, EIO);
+  if (state_->fails_now()) return fake_error("link", from, state_->error);
   const auto found = state_->names.find(from);
   if (found == state_->names.end()) return fake_error("link", from, ENOENT);
   if (state_->names.contains(to)) return fake_error("link", to, EEXIST);
   state_->names[to] = found->second;
+  state_->folder_synced(to);
   return Done{};
 }
 
@@ -142,9 +158,15 @@ Expected<std::vector<std::string>> FakeFiles::list(const path& folder) {
 }
 
 void FakeFiles::set_capacity(uint64_t bytes) { state_->capacity = bytes; }
-void FakeFiles::fail_call(uint64_t nth) { state_->calls_until_failure = nth; }
+void FakeFiles::fail_call(uint64_t nth, int error) {
+  state_->calls_until_failure = nth;
+  state_->error = error;
+}
+void FakeFiles::set_on_call(std::function<void()> on_call) { state_->on_call = std::move(on_call); }
 
 void FakeFiles::crash() {
+  state_->names.merge(state_->removed);
+  state_->removed.clear();
   for (auto& [name, node] : state_->names) {
     // A new node: a writer that lives on (in a test) writes into the void, as after a real crash.
     node = std::make_shared<Node>(Node{node->synced, node->synced});

@@ -92,6 +92,8 @@ Error system_error(std::string_view verb, const fs::path& path, int code) {
   std::string text = "cannot " + std::string(verb) + " '" + path.string() +
                      "': " + std::generic_category().message(code);
   if (code == ENOSPC) text += "; free space on that file system and run again";
+  if (code == EFBIG) text += "; raise the limit on the size of files (ulimit -f)";
+  if (code == EMFILE) text += "; raise the limit on open files (ulimit -n)";
   if (code == EDQUOT) text += "; free some of your quota on that file system and run again";
   return {std::move(text), code};
 }

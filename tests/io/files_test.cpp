@@ -147,6 +147,36 @@ TEST_CASE("files: a crash loses what was not synced") {
   CHECK(*files.read("/run/a") == "kept");
 }
 
+TEST_CASE("files: what was only removed is back after a crash, until its folder is synced") {
+  FakeFiles files;
+  for (const char* name : {"/run/a", "/run/b", "/other/c"}) REQUIRE(files.replace(name, "x").ok());
+  REQUIRE(files.remove("/run/a").ok());
+  REQUIRE(files.rename("/run/b", "/other/b").ok());
+  SUBCASE("not synced") {
+    files.crash();
+    CHECK(*files.read("/run/a") == "x");
+    CHECK(*files.read("/run/b") == "x");
+  }
+  SUBCASE("synced") {
+    REQUIRE(files.replace("/run/d", "x").ok());
+    files.crash();
+    CHECK(files.read("/run/a").error().code == ENOENT);
+    CHECK(files.read("/run/b").error().code == ENOENT);
+  }
+  CHECK(*files.read("/other/b") == "x");
+}
+
+TEST_CASE("files: a slow disk is waited for in each call") {
+  FakeFiles files;
+  int calls = 0;
+  files.set_on_call([&calls] { ++calls; });
+  auto file = files.open("/run/a", Files::Open::kCreateNew);
+  CHECK((*file)->append("1").ok());
+  CHECK((*file)->sync().ok());
+  CHECK(files.replace("/run/b", "x").ok());
+  CHECK(calls == 3);
+}
+
 TEST_CASE("files: a full disk takes what fits and says so") {
   FakeFiles files;
   files.set_capacity(6);
@@ -166,6 +196,8 @@ TEST_CASE("files: the n-th call fails, once") {
   CHECK((*file)->append("3456").error().code == EIO);
   CHECK(*files.read("/run/a") == "1234");
   CHECK((*file)->append("z").ok());
+  files.fail_call(1, EDQUOT);
+  CHECK((*file)->sync().error().code == EDQUOT);
 }
 
 }  // namespace sluice::io
