@@ -103,7 +103,7 @@ run spec 4000 4096
 run expression 60000 300
 run journal 20000 8192
 run wire 100000 2048
-run h5_protocol 20000 2048
+run h5_protocol 5000 2048
 wait
 how="the inputs of a fixed seed"
 if [[ ${SLUICE_LONG:-} == 1 ]]; then how="five minutes of inputs"; fi
