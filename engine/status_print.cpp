@@ -218,6 +218,10 @@ void print_status(const RunStatus& status, const RunDirectory& directory, std::o
         << counts_text(task) << "\n";
   }
   print_running(status, out);
+  for (const io::record::Worker& worker : ledger.newest().set_aside) {
+    out << "set aside:  worker " << worker.worker << " on " << worker.host
+        << ": what failed there at once succeeded elsewhere; look at that node\n";
+  }
   print_failures(status, directory, out);
   for (const std::string& text : ledger.messages) out << "note:       " << text << "\n";
   if (!status.may_run() && status.exit_code.value_or(0) != 0) {
@@ -259,6 +263,10 @@ std::string status_as_json(const RunStatus& status, const RunDirectory& director
   for (const RunningInstance& one : status.running) {
     json["running"].push_back(
         {{"task", one.task}, {"item", one.item}, {"attempt", one.attempt}, {"host", one.host}});
+  }
+  json["workers_set_aside"] = ordered_json::array();
+  for (const io::record::Worker& worker : newest.set_aside) {
+    json["workers_set_aside"].push_back({{"worker", worker.worker}, {"host", worker.host}});
   }
   json["failures"] = ordered_json::array();
   for (const FailureGroup& group : status.failures) {

@@ -312,6 +312,8 @@ void WorkerRank::stage(AttemptId id) {
         ++at;
       }
     }
+    std::vector<ObjectId> lost = attempt->watch.begin(*store, spec, paths);
+    if (!lost.empty()) return [this, lost = std::move(lost)] { lose(lost); };
     auto staged = std::make_shared<Expected<io::StagedAttempt>>(store->stage(id, spec, paths));
     SLUICE_FAULT_POINT("attempt.staged");
     return [this, id, attempt, staged] {
@@ -325,6 +327,11 @@ void WorkerRank::stage(AttemptId id) {
       }
     };
   });
+}
+
+// The attempts that would read them are given back.
+void WorkerRank::lose(const std::vector<ObjectId>& objects) {
+  for (const ObjectId object : objects) feed_later(input::ObjectLost{object});
 }
 
 // -- processes
@@ -439,7 +446,7 @@ void WorkerRank::finish_check(AttemptId id) {
     feed(now_, input::CheckFailed{id, Cause::kOutput, attempt.check_error});
     return;
   }
-  if (attempt.start.spec.outputs.empty()) {
+  if (attempt.start.spec.outputs.empty() && attempt.start.spec.inputs.empty()) {
     feed(now_, input::Checked{id, {}});
     return;
   }
@@ -448,10 +455,9 @@ void WorkerRank::finish_check(AttemptId id) {
     const io::AttemptSpec& spec = shared->start.spec;
     // All or none: what a failed attempt leaves sealed would be taken for the object.
     const Status there = store->look_at_outputs(id, spec);
-    if (!there) {
-      return [this, id, error = there.error().message] {
-        feed_later(input::CheckFailed{id, Cause::kOutput, error});
-      };
+    const std::string problem = there ? shared->watch.changed(*store) : there.error().message;
+    if (!problem.empty()) {
+      return [this, id, problem] { feed_later(input::CheckFailed{id, Cause::kOutput, problem}); };
     }
     for (size_t i = 0; i < spec.outputs.size(); ++i) {
       const auto sealed = store->seal(id, spec, i);
@@ -465,6 +471,7 @@ void WorkerRank::finish_check(AttemptId id) {
       }
       SLUICE_FAULT_POINT("seal.output");
       const io::CheckReply& checked = shared->checks[i];
+      store->remember_content(spec.outputs[i].object, checked.content);
       reports->push_back({checked.content, sealed->bytes, checked.value});
       if (spec.outputs[i].kind == OutputKind::kValue) (void)store->remove(spec.outputs[i].object);
     }
@@ -503,9 +510,12 @@ void WorkerRank::clean(AttemptId id, bool failed) {
     if (failed && ran) (void)store->keep_failed(id, folder, kFailedDirectoryBytesMax);
     (void)store->clean(id);
     SLUICE_FAULT_POINT("attempt.cleaned");
-    if (logged) return {};
-    return [this, error = logged.error().message] {
-      complain(2, "outputs of tasks cannot be kept: " + error);
+    std::vector<ObjectId> lost = attempt->watch.lost(*store);
+    if (logged && lost.empty()) return {};
+    const std::string error = logged ? "" : logged.error().message;
+    return [this, error, lost = std::move(lost)] {
+      lose(lost);
+      if (!error.empty()) complain(2, "outputs of tasks cannot be kept: " + error);
     };
   });
 }

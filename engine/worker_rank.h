@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "engine/absence.h"
+#include "engine/input_watch.h"
 #include "engine/io_thread.h"
 #include "engine/launch_protocol.h"
 #include "engine/launcher_client.h"
@@ -68,6 +69,7 @@ class WorkerRank {
     std::vector<io::CheckReply> checks;  // by output, as they arrive
     size_t checks_open = 0;
     std::string check_error;
+    InputWatch watch;  // only the I/O thread touches it
   };
 
   void welcome(const io::message::Welcome& welcome);
@@ -85,6 +87,8 @@ class WorkerRank {
   void check(scheduler::AttemptId attempt);
   void finish_check(scheduler::AttemptId attempt);
   void clean(scheduler::AttemptId attempt, bool failed);
+  // `objects` are not what they were sealed as: whoever still needs them gets them made anew.
+  void lose(const std::vector<scheduler::ObjectId>& objects);
   void save(const scheduler::effect::SaveObject& save);
   void note_outcome(const scheduler::Event& event);
   Status append_log(io::LogPackWriter& logs, scheduler::AttemptId id, const Attempt& attempt) const;

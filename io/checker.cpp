@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -104,7 +105,12 @@ bool get(const json& object, const char* name, T& value) {
   } else if constexpr (std::is_same_v<T, bool>) {
     if (!found->is_boolean()) return false;
   } else {
+    // A number that does not fit is as wrong as a text: it would become another one.
     if (!found->is_number_integer()) return false;
+    if (found->is_number_unsigned() ? !std::in_range<T>(found->template get<uint64_t>())
+                                    : !std::in_range<T>(found->template get<int64_t>())) {
+      return false;
+    }
   }
   value = found->template get<T>();
   return true;
@@ -310,7 +316,9 @@ Expected<CheckRequest> decode_check_request(std::string_view text) {
   const bool has_path =
       get(object, "path", request.path) ||
       (get(object, "path_hex", path_hex) && from_hex_bytes(path_hex, request.path));
-  if (!has_path) return not_understood("request", text);
+  if (!has_path || request.path.empty() || request.path.find('\0') != std::string::npos) {
+    return not_understood("request", text);
+  }
   return request;
 }
 
@@ -318,7 +326,9 @@ Expected<CheckReply> decode_check_reply(std::string_view text) {
   const json object = json::parse(text, nullptr, false);
   CheckReply reply;
   if (!object.is_object() || !get(object, "id", reply.id)) return not_understood("reply", text);
-  if (get(object, "crashed", reply.crashed_signal)) return reply;
+  if (get(object, "crashed", reply.crashed_signal)) {
+    return reply.crashed_signal > 0 ? Expected<CheckReply>(reply) : not_understood("reply", text);
+  }
   if (get(object, "busy", reply.busy) && reply.busy) return reply;
   std::string content;
   if (!get(object, "ok", reply.ok)) return not_understood("reply", text);
@@ -328,7 +338,7 @@ Expected<CheckReply> decode_check_reply(std::string_view text) {
   }
   if (!get(object, "bytes", reply.bytes) || !get(object, "content", content) ||
       !get(object, "value", reply.value) || !get(object, "mode", reply.mode) ||
-      !get(object, "description", reply.description)) {
+      !get(object, "description", reply.description) || reply.bytes < 0 || reply.mode > 07777) {
     return not_understood("reply", text);
   }
   const Expected<scheduler::Hash128> hash = from_hex(content);

@@ -24,6 +24,8 @@ constexpr int64_t kBytesPerSecondMin = 20LL << 20U;
 constexpr int kExitCodeBase = 128;
 constexpr int kNotStarted = kExitCodeBase + 127;
 
+constexpr const char* kLook = "; look at it with sluice-h5 --describe";
+
 Duration reading_time(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) return {};
@@ -73,15 +75,18 @@ Status CheckerClient::read(Instant now, std::vector<CheckReply>& replies) {
     if (count < 0) return system_error("read from", "sluice-h5", errno);
     if (count == 0) return Error{"sluice-h5 is gone: its socket was closed"};
     const auto reply = decode_check_reply({buffer_.data(), static_cast<size_t>(count)});
-    if (!reply) return reply.error();
-    const Status taken = take(now, *reply, replies);
+    const Status taken = reply ? take(now, *reply, replies) : give_up(now, reply.error(), replies);
     if (!taken) return taken;
   }
 }
 
 Status CheckerClient::take(Instant now, const CheckReply& reply, std::vector<CheckReply>& replies) {
   if (!in_flight_) return Done{};
-  const bool crashed = reply.id == 0;
+  // What the helper could not read has no number that it could answer with.
+  if (reply.id == 0 && reply.crashed_signal == 0 && !reply.busy) {
+    return give_up(now, Error{reply.error}, replies);
+  }
+  const bool crashed = reply.id == 0 && reply.crashed_signal != 0;
   if (!crashed && reply.id != waiting_.front().id) return Done{};  // stale
   if (reply.busy) {
     if (!overdue_) deadline_ = std::max(deadline_, now + limit_);
@@ -97,13 +102,29 @@ Status CheckerClient::take(Instant now, const CheckReply& reply, std::vector<Che
   return send_next(now);
 }
 
+// A file that gets the better of its helper may have it say anything: that is an answer about this
+// file. To wait for a better one would be to wait for the deadline.
+Status CheckerClient::give_up(Instant now, const Error& error, std::vector<CheckReply>& replies) {
+  if (!in_flight_) return Done{};
+  replies.push_back(failed(0));
+  replies.back().error = "the program that checks " + name_in_flight() +
+                         " does not answer as it should: " + error.message + kLook;
+  waiting_.pop_front();
+  asked_twice_ = false;
+  return send_next(now);
+}
+
+std::string CheckerClient::name_in_flight() const {
+  return "'" + std::filesystem::path(waiting_.front().path).filename().string() + "'";
+}
+
 CheckReply CheckerClient::failed(int signal) const {
   const CheckRequest& request = waiting_.front();
   CheckReply reply;
   reply.id = request.id;
   reply.crashed_signal = signal;
-  const std::string name = "'" + std::filesystem::path(request.path).filename().string() + "'";
-  const std::string look = "; look at it with sluice-h5 --describe";
+  const std::string name = name_in_flight();
+  const std::string look = kLook;
   if (overdue_) {
     reply.error = "checking " + name + " took longer than " +
                   std::to_string(limit_.ns / scheduler::seconds(1).ns) +

@@ -4,7 +4,8 @@
 // A helper that hangs is found by its deadline: expired() says so once for a request, the driver
 // has the launcher kill the helper, and the launcher's crashed message then becomes the request's
 // failed reply. A helper that was killed by someone else (out of memory, most likely because of a
-// neighbour) is asked once more. A helper that says that it is busy gets more time. Replies to
+// neighbour) is asked once more. One whose answer makes no sense has failed the request: what it
+// says may be the file's doing. A helper that says that it is busy gets more time. Replies to
 // requests that are not in flight are ignored.
 //
 // Owner: the control thread. The descriptor is borrowed. Test: tests/io/checker_client_test.cpp
@@ -43,7 +44,9 @@ class CheckerClient {
  private:
   Status send_next(scheduler::Instant now);
   Status take(scheduler::Instant now, const CheckReply& reply, std::vector<CheckReply>& replies);
+  Status give_up(scheduler::Instant now, const Error& error, std::vector<CheckReply>& replies);
   [[nodiscard]] CheckReply failed(int signal) const;
+  [[nodiscard]] std::string name_in_flight() const;
 
   int fd_;
   scheduler::Duration limit_;

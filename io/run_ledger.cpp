@@ -331,6 +331,7 @@ class LedgerBuilder final : public LineVisitor {
       const auto known =
           std::find_if(now.workers.begin(), now.workers.end(),
                        [&](const record::Worker& one) { return one.worker == worker->worker; });
+      if (worker->state == "set aside") now.set_aside.push_back(*worker);
       if (known == now.workers.end()) now.workers.push_back(std::move(*worker));
     }
   }

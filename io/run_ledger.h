@@ -69,7 +69,8 @@ struct RunLedger {
   };
   struct Submission {
     record::Run run;
-    std::vector<record::Worker> workers;  // first record of each
+    std::vector<record::Worker> workers;    // first record of each
+    std::vector<record::Worker> set_aside;  // of these, the record that says so
     std::optional<record::End> end;
     size_t done = 0, failed_attempts = 0, lost_workers = 0;
     int64_t last_time_ms = 0;                  // of its last record with a time

@@ -3,12 +3,14 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
 #include "io/checker.h"
 #include "io/fault.h"
+#include "io/sources.h"
 #include "io/tier.h"
 
 namespace sluice::io {
@@ -22,6 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kArriving = ".part";
+constexpr int64_t kRoomBytes = int64_t{64} << 20U;
 constexpr const char* kMemoryBelowDisk = "memory";  // when there is no node memory to use
 
 uint32_t sealed_mode(mode_t mode) { return (mode & 0111U) != 0 ? 0555U : 0444U; }
@@ -148,7 +151,9 @@ bool Store::prefer_disk(int64_t more_bytes) const {
   if (memory_bytes() + more_bytes > memory_budget_bytes_) return true;
   struct statvfs system {};
   if (::statvfs(place_.memory.c_str(), &system) != 0) return true;
-  return static_cast<int64_t>(system.f_bavail * system.f_frsize) < more_bytes;
+  // Others fill node memory, too. What is not known to be small needs some room to be written in.
+  const int64_t room = std::min(memory_budget_bytes_ / 4, kRoomBytes);
+  return static_cast<int64_t>(system.f_bavail * system.f_frsize) < std::max(more_bytes, room);
 }
 
 int64_t Store::bytes_to_come() const {
@@ -233,6 +238,7 @@ Expected<SealedOutput> Store::seal(AttemptId attempt, const AttemptSpec& spec, s
       is_directory ? seal_directory(path, output.object, object) : move_sealed(path, sealed, info);
   if (!moved) return moved.error();
   const int64_t bytes = object.bytes;
+  object.stamp = file_stamp(sealed);
   count_sealed(attempt, spec, object.occupied_bytes);
   add(output.object, std::move(object));
   return SealedOutput{sealed, bytes};
@@ -298,7 +304,9 @@ Status Store::take_from(ObjectId object, const fs::path& peer_object, bool on_di
     if (done) done = rename_file(arriving, path_of(object, taken.on_disk));
     if (!done) ::unlink(arriving.c_str());
   }
-  if (done) add(object, std::move(taken));
+  if (!done) return done;
+  taken.stamp = file_stamp(path_of(object, taken.on_disk));
+  add(object, std::move(taken));
   return done;
 }
 
@@ -357,8 +365,29 @@ Status Store::finish_receive(ObjectId object) {
     return system_error("make read-only", arriving, errno);
   }
   const Status renamed = rename_file(arriving, path_of(object, entry.on_disk));
-  if (renamed) entry.arriving.reset();
+  if (!renamed) return renamed;
+  entry.arriving.reset();
+  entry.stamp = file_stamp(path_of(object, entry.on_disk));
   return renamed;
+}
+
+void Store::remember_content(ObjectId object, scheduler::Hash128 content) {
+  const auto found = objects_.find(object);
+  if (found != objects_.end()) found->second.content = content;
+}
+
+bool Store::as_sealed(ObjectId object) {
+  const Object* held = find_sealed(object);
+  if (held == nullptr) return false;
+  const fs::path path = path_of(object, held->on_disk);
+  if (held->is_directory) return ::access(path.c_str(), F_OK) == 0;
+  const FileStamp found = file_stamp(path);
+  if (found == held->stamp) return true;
+  if (found.bytes != held->stamp.bytes || !held->content.known()) return false;
+  const Expected<scheduler::Hash128> content = hash_file(path);
+  if (!content || *content != held->content) return false;
+  objects_.at(object).stamp = found;  // only touched
+  return true;
 }
 
 void Store::abandon_receive(ObjectId object) {

@@ -15,7 +15,7 @@
 //     t/<attempt>.out, .err   streams, until they are in a log pack
 //
 // Budget: the bytes of the first tier's objects are counted, and what running attempts will
-// write as far as earlier attempts of their task tell; above it, or when the tier has no space
+// write as far as earlier attempts of their task tell; above it, or when the tier has little space
 // left, new attempt directories and fetched objects go to the second tier. Owner of the folder: the
 // guard's pid and start time, so that anyone can tell that it is orphaned who sees the same
 // processes: pid space is a hash (8 hex digits) of boot id and pid namespace. Used by the worker's
@@ -37,6 +37,7 @@
 
 #include "io/attempt_spec.h"
 #include "io/file_descriptor.h"
+#include "io/tier.h"
 #include "io/tree_stream.h"
 #include "scheduler/expected.h"
 #include "scheduler/types.h"
@@ -134,6 +135,12 @@ class Store {
   [[nodiscard]] std::filesystem::path object_path(
       scheduler::ObjectId object) const;  // "" if not held
   [[nodiscard]] bool holds(scheduler::ObjectId object) const;
+  // Whether a held object is what was sealed or received. A file that was written to is not: its
+  // size tells, or its time and its content (without remember_content: its time alone). The owner
+  // of a store may write to anything in it, so only a look afterwards tells. Of a directory only
+  // that it is there.
+  [[nodiscard]] bool as_sealed(scheduler::ObjectId object);
+  void remember_content(scheduler::ObjectId object, scheduler::Hash128 content);
   // A peer's object on the same node, in either of its tiers: hard link, or copy when that fails
   // (other file system).
   Status link_from(scheduler::ObjectId object, const std::filesystem::path& peer_store_memory);
@@ -161,6 +168,8 @@ class Store {
     int64_t bytes = 0;           // of a directory that is received: as it travels
     int64_t occupied_bytes = 0;  // what it takes of its tier
     uint32_t mode = 0444;
+    FileStamp stamp;                            // of a sealed file
+    scheduler::Hash128 content;                 // of a sealed file, if remembered
     FileDescriptor arriving;                    // open while a file is received
     std::unique_ptr<TreeWriter> arriving_tree;  // while a directory is received
     int64_t arrived_bytes = 0;

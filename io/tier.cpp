@@ -229,11 +229,20 @@ std::string kind_of_file(const fs::path& path) {
   }
 }
 
+FileStamp file_stamp(const fs::path& path) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
+  return {info.st_size, info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec, info.st_ino};
+}
+
 std::string what_a_folder_holds(const fs::path& folder) {
   constexpr size_t kNamesMax = 10;
   std::vector<std::string> names;
   std::error_code code;
   fs::directory_iterator entry(folder, code);
+  if (code == std::errc::no_such_file_or_directory) {
+    return "that directory is gone: something removed or moved it";
+  }
   while (!code && entry != fs::directory_iterator()) {
     names.push_back(one_line_name(entry->path().filename().string()));
     entry.increment(code);

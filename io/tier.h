@@ -50,9 +50,19 @@ Status sync_folder(const std::filesystem::path& folder);
 // absent.
 Status remove_tree(const std::filesystem::path& path);
 
+// What tells that someone wrote to a regular file, short of reading it. Not the time of its last
+// change of any kind: a second name for the file changes that one.
+struct FileStamp {
+  int64_t bytes = -1;  // -1: there is no regular file
+  int64_t modified_ns = 0;
+  uint64_t inode = 0;
+  bool operator==(const FileStamp&) const = default;
+};
+[[nodiscard]] FileStamp file_stamp(const std::filesystem::path& path);
+
 // "a directory", "a symbolic link to 'x'", "a named pipe", ...: for messages about what was found.
 [[nodiscard]] std::string kind_of_file(const std::filesystem::path& path);
-// "it holds: a, b, c" (at most ten names, sorted) or "it is empty".
+// "it holds: a, b, c" (at most ten names, sorted), "it is empty" or "it is gone ...".
 [[nodiscard]] std::string what_a_folder_holds(const std::filesystem::path& folder);
 // Control characters (and then '%' too) as %XX, so that a name fits on a line of its own.
 [[nodiscard]] std::string one_line_name(std::string_view name);

@@ -122,6 +122,7 @@ struct Agent::State {
   void apply(const input::Leave& in);
   void apply(const input::Fetched& in);
   void apply(const input::FetchFailed& in);
+  void apply(const input::ObjectLost& in);
   void apply(const input::Staged& in);
   void apply(const input::StageFailed& in);
   void apply(const input::StartFailed& in);
@@ -256,6 +257,17 @@ void Agent::State::apply(const input::FetchFailed& in) {
     objects.erase(known);
   }
   give_back_waiters(waiting, in.object);
+}
+
+void Agent::State::apply(const input::ObjectLost& in) {
+  const auto entry = objects.find(in.object);
+  if (entry == objects.end() || entry->second.fetching) return;
+  if (!entry->second.dropped) report(event::ReplicaLost{self(), in.object});
+  for (const AttemptId id : std::vector<AttemptId>(queue)) {
+    const std::vector<ObjectId>& uses = attempts.at(id).uses;
+    if (std::find(uses.begin(), uses.end(), in.object) != uses.end()) give_back(id, in.object);
+  }
+  drop(in.object);
 }
 
 void Agent::State::apply(const input::Save& in) {

@@ -72,6 +72,11 @@ struct FetchFailed {
   ObjectId object;
   std::string reason;
 };
+// A held object is not what it was any more: something removed it or wrote to it. Who has not
+// started yet is given back; who reads it now keeps it until its end.
+struct ObjectLost {
+  ObjectId object;
+};
 struct Staged {
   AttemptId attempt;
 };
@@ -120,9 +125,9 @@ struct Tick {};
 
 using AgentInput =
     std::variant<input::Start, input::TakeBack, input::Stop, input::Save, input::Drop, input::Leave,
-                 input::Fetched, input::FetchFailed, input::Staged, input::StageFailed,
-                 input::StartFailed, input::Exited, input::Checked, input::CheckFailed,
-                 input::Saved, input::SaveFailed, input::Tick>;
+                 input::Fetched, input::FetchFailed, input::ObjectLost, input::Staged,
+                 input::StageFailed, input::StartFailed, input::Exited, input::Checked,
+                 input::CheckFailed, input::Saved, input::SaveFailed, input::Tick>;
 
 namespace effect {
 

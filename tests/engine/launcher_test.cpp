@@ -377,6 +377,43 @@ TEST_CASE("launcher: many attempts at a time and one after the other") {
   CHECK(children_of(tree.launcher()).size() == 2);  // rank and checker
 }
 
+TEST_CASE("launcher: attempts of every kind leave no descriptor open, in guard and launcher") {
+  Tree tree;
+  const auto one_of_each = [&tree] {
+    CHECK(tree.run_shell("echo short").exit_code == 0);
+    CHECK(tree.run_shell("head -c 100000 /dev/zero; head -c 100000 /dev/zero >&2").exit_code == 0);
+    CHECK(tree.run_shell("sleep 600 & exit 3").leftover_killed == 1);
+    launch::Start redirected;
+    redirected.argv = {"/bin/cat"};
+    redirected.stdin_path = "/dev/null";
+    redirected.stdout_path = (tree.folder / "redirected").string();
+    CHECK(tree.exited(tree.start(redirected)).exit_code == 0);
+    redirected.stdout_path = "/no/such/folder/x";
+    CHECK(tree.exited(tree.start(redirected)).start_error != "");
+    launch::Start missing;
+    missing.argv = {"no-such-program-anywhere"};
+    CHECK(tree.exited(tree.start(missing)).start_error != "");
+    const auto hung = tree.start_shell("exec sleep 600");
+    CHECK(tree.started(hung) > 0);
+    tree.send(launch::Signal{hung, true});
+    CHECK(tree.exited(hung).signal == SIGKILL);
+    tree.ask_checker("exit");
+    CHECK(tree.checker_reply().find("crashed") != std::string::npos);
+  };
+  const auto descriptors = [](pid_t pid) {
+    const std::filesystem::directory_iterator held("/proc/" + std::to_string(pid) + "/fd");
+    return std::distance(begin(held), end(held));
+  };
+  one_of_each();
+  CHECK(tree.run_shell("true").exit_code == 0);
+  const auto guard_before = descriptors(tree.guard());
+  const auto launcher_before = descriptors(tree.launcher());
+  for (int round = 0; round < 20; ++round) one_of_each();
+  CHECK(tree.run_shell("true").exit_code == 0);
+  CHECK(wait_until([&] { return descriptors(tree.launcher()) <= launcher_before; }));
+  CHECK(descriptors(tree.guard()) == guard_before);
+}
+
 TEST_CASE("launcher: when the machine has no room, a start is tried again") {
   Tree tree;
   CHECK(tree.run_shell("true").exit_code == 0);

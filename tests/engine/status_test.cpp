@@ -165,6 +165,28 @@ TEST_CASE("status: as JSON it names its version, its state and every count") {
   CHECK(json["ended_ms"] == 5000);
 }
 
+TEST_CASE("status: a worker that was set aside is named, in this submission only") {
+  Folder f;
+  io::record::Worker worker;
+  worker.worker = 2;
+  worker.state = "joined";
+  worker.host = "n17";
+  std::string text = lines({run(1), worker});
+  worker.state = "set aside";
+  f.journal(1, text + lines({worker}));
+  const auto status = engine::read_status(f.directory);
+  REQUIRE(status);
+  std::ostringstream printed;
+  engine::print_status(*status, f.directory, printed);
+  CHECK(printed.str().find("set aside:  worker 2 on n17: ") != std::string::npos);
+  const auto json = nlohmann::json::parse(engine::status_as_json(*status, f.directory));
+  CHECK(json["workers_set_aside"] == nlohmann::json::parse(R"([{"worker": 2, "host": "n17"}])"));
+  f.journal(2, lines({run(2)}));
+  std::ostringstream later;
+  engine::print_status(*engine::read_status(f.directory), f.directory, later);
+  CHECK(later.str().find("set aside") == std::string::npos);
+}
+
 TEST_CASE("status: as TSV each instance has a line of as many cells as the first") {
   Folder folder;
   folder.journal(1, lines({run(1), io::record::Worker{0, "joined", "node\t1", {4, 1}}, done("1"),

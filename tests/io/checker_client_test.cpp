@@ -184,15 +184,40 @@ TEST_CASE("checker client: stale replies and crashes of an idle helper are ignor
   CHECK(f.client.pending() == 1);
 }
 
-TEST_CASE("checker client: a closed socket and a reply without sense are errors") {
+TEST_CASE("checker client: a closed socket is an error") {
   Fixture f;
   f.request("/a");
-  SUBCASE("closed") {
-    ::close(f.ends[1]);
-    f.ends[1] = -1;
-  }
-  SUBCASE("nonsense") { f.say("what?"); }
+  ::close(f.ends[1]);
+  f.ends[1] = -1;
   CHECK_FALSE(f.client.read(f.now, f.replies));
+}
+
+TEST_CASE("checker client: an answer without sense fails its request at once, the next goes on") {
+  Fixture f;
+  f.say("nobody asked");
+  f.read();
+  CHECK(f.replies.empty());
+  const uint64_t first = f.request("/dir/a.h5");
+  const uint64_t second = f.request("/b");
+  f.asked();
+  SUBCASE("no JSON") { f.say("what?"); }
+  SUBCASE("a number that is none of ours") {
+    f.say(R"({"id":1,"ok":true,"bytes":-1,"content":"","value":"","mode":0,"description":""})");
+  }
+  SUBCASE("what a helper says that was asked nonsense") {
+    f.say(R"({"id":0,"ok":false,"error":"the request of a check makes no sense"})");
+  }
+  f.read();
+  REQUIRE(f.replies.size() == 1);
+  CHECK(f.replies[0].id == first);
+  CHECK_FALSE(f.replies[0].ok);
+  CHECK(f.replies[0].error.starts_with(
+      "the program that checks 'a.h5' does not answer as it should: "));
+  CHECK(f.asked()->path == "/b");
+  f.answer(second);
+  f.read();
+  REQUIRE(f.replies.size() == 2);
+  CHECK(f.replies[1].ok);
 }
 
 TEST_CASE("checker client: nothing in flight has no deadline") {

@@ -159,6 +159,35 @@ TEST_CASE("check: failures and crashes are replies too; nonsense is an error") {
   }
 }
 
+TEST_CASE("check: numbers that do not fit and paths that no system takes are nonsense") {
+  const auto reply = [](const std::string& bytes, const std::string& mode) {
+    return io::decode_check_reply(R"({"id":1,"ok":true,"bytes":)" + bytes +
+                                  R"(,"content":"00000000000000000000000000000001","value":"",)"
+                                  R"("mode":)" +
+                                  mode + R"(,"description":""})");
+  };
+  CHECK(reply("9223372036854775807", "4095"));
+  for (const char* bytes : {"-1", "9223372036854775808", "18446744073709551615", "1.5"}) {
+    CAPTURE(bytes);
+    CHECK_FALSE(reply(bytes, "420"));
+  }
+  for (const char* mode : {"-1", "4096", "4294967296"}) {
+    CAPTURE(mode);
+    CHECK_FALSE(reply("1", mode));
+  }
+  for (const char* signal : {"0", "-11", "4294967307"}) {
+    CAPTURE(signal);
+    CHECK_FALSE(io::decode_check_reply(R"({"id":0,"crashed":)" + std::string(signal) + "}"));
+  }
+  for (const char* path : {R"("path":"")", R"("path":"/a\u0000b")", R"("path_hex":"2f6100")",
+                           R"("path_hex":"2f6")", R"("path_hex":"")"}) {
+    CAPTURE(path);
+    CHECK_FALSE(io::decode_check_request(R"({"id":1,"kind":"file","type":"int",)" +
+                                         std::string(path) + "}"));
+  }
+  CHECK_FALSE(io::decode_check_request(R"({"id":-1,"kind":"file","type":"int","path":"/x"})"));
+}
+
 TEST_CASE("check plain: a file gives size, mode and content id") {
   const TemporaryFolder folder;
   write_text(folder / "x", "hello");

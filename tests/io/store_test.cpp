@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "io/sources.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace sluice;
@@ -372,4 +373,43 @@ TEST_CASE("store: of a failed attempt what fits is kept, links as links") {
   CHECK(fs::read_symlink(kept / "link") == "/somewhere/else");
   CHECK_FALSE(fs::exists(kept / "b.big"));
   CHECK(read_text(kept / "LEFT_OUT") == "b.big\ta regular file, 100 bytes\n");
+}
+
+TEST_CASE("store: an object that was written to is not as sealed, one that was touched is") {
+  Fixture f;
+  f.seal("bytes");
+  const fs::path path = f.store.object_path(kObject);
+  CHECK(f.store.as_sealed(kObject));
+  CHECK_FALSE(f.store.as_sealed(ObjectId(6)));
+  f.store.remember_content(kObject, io::hash_text("bytes"));
+  const auto write = [&path](const std::string& text) {
+    REQUIRE(::chmod(path.c_str(), 0644) == 0);
+    write_text(path, text);
+    // Not left to the clock of the file system, which may stand still that long.
+    const timespec times[2] = {{1, 0}, {1, 0}};
+    REQUIRE(::utimensat(AT_FDCWD, path.c_str(), times, 0) == 0);
+  };
+  SUBCASE("a second name or other permissions say nothing") {
+    fs::create_hard_link(path, f.folder / "second");
+    REQUIRE(::chmod(path.c_str(), 0600) == 0);
+    CHECK(f.store.as_sealed(kObject));
+  }
+  SUBCASE("the same bytes") {
+    write("bytes");
+    CHECK(f.store.as_sealed(kObject));
+  }
+  SUBCASE("other bytes of that number") {
+    write("BYTES");
+    CHECK_FALSE(f.store.as_sealed(kObject));
+  }
+  SUBCASE("more bytes") {
+    write("bytes and more");
+    CHECK_FALSE(f.store.as_sealed(kObject));
+  }
+  SUBCASE("none: it is gone, or something else has its name") {
+    fs::remove(path);
+    CHECK_FALSE(f.store.as_sealed(kObject));
+    fs::create_directory(path);
+    CHECK_FALSE(f.store.as_sealed(kObject));
+  }
 }
