@@ -343,6 +343,8 @@ play_round() {
     cut | power) find_victims sluice-rank 0 ;;
     *) find_victims "${words[@]:1}" ;;
   esac
+  # Before all have joined a death is the end of the run: they wait for each other in MPI_Init.
+  if $must_go_on; then await 60 is_said ' workers, '; fi
   if [[ $what != point* && $what != hang* ]] && await 60 ledger_has "$at"; then
     "blow_${words[0]}" "${words[@]:1}" && struck=yes
   fi
