@@ -123,6 +123,11 @@ std::string describe_wait_status(int status) {
   return "exited with code " + std::to_string(WEXITSTATUS(status));
 }
 
+bool Aftermath::rank_had_begun() const {
+  std::error_code error;
+  return fs::exists(tree->store.memory, error) || fs::exists(tree->store.disk, error);
+}
+
 void Aftermath::clean() const {
   for (const std::string& left : io::remove_store(tree->store)) {
     std::fprintf(stderr, "sluice: cannot remove %s; remove it by hand or with 'sluice clean'\n",

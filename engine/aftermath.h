@@ -18,6 +18,10 @@ struct Aftermath {
   const ProcessTree* tree = nullptr;
   int64_t start_seconds = 0;  // CLOCK_REALTIME of the guard's start: older files are not ours
 
+  // Whether the rank was through with starting MPI, to judge by the store that it makes next.
+  // Before clean(). Until then all ranks wait for each other in MPI_Init, and only mpirun can end
+  // that: it does if a guard says that its rank failed.
+  [[nodiscard]] bool rank_had_begun() const;
   // Removes the store and the segments of Open MPI's vader that this rank made.
   void clean() const;
   // In lost/, one line with host and what happened. Nothing when the run directory is not known or

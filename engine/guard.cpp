@@ -188,6 +188,7 @@ int Guard::end_after_launcher() {
   SLUICE_FAULT_POINT("guard.told");
   if (got == sizeof report) return exit_code(report);
   (void)kill_all_descendants(kKillBound);
+  report.begun = aftermath_.rank_had_begun();
   aftermath_.clean();
   aftermath_.note_lost("the launcher " + describe_wait_status(launcher_status_));
   report.wait_status = launcher_status_;
@@ -196,7 +197,15 @@ int Guard::end_after_launcher() {
 }
 
 int Guard::exit_code(const RankReport& report) const {
-  if (tree_.mpi_rank != 0 && !report.in_order) return 0;  // a worker's death ends nobody else
+  const bool is_worker = tree_.mpi_rank != 0;
+  if (is_worker && !report.in_order && report.begun) return 0;  // its death ends nobody else
+  if (is_worker && !report.in_order) {
+    std::fprintf(stderr,
+                 "sluice: error: rank %d %s before MPI was started on all ranks, which ends the "
+                 "run; the same command continues it\n",
+                 tree_.mpi_rank, describe_wait_status(report.wait_status).c_str());
+    return kUnusable;
+  }
   if (!report.in_order) {
     std::fprintf(
         stderr,

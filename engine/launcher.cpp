@@ -330,6 +330,7 @@ void Launcher::finish() {
   SLUICE_FAULT_POINT("launcher.ending");
   const bool all_dead = kill_all_descendants(kKillBound);
   SLUICE_FAULT_POINT("launcher.killed");
+  report_.begun = aftermath_.rank_had_begun();
   aftermath_.clean();
   SLUICE_FAULT_POINT("launcher.cleaned");
   if (guard_gone_) {

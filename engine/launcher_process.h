@@ -17,6 +17,7 @@ namespace sluice::engine {
 struct RankReport {
   int32_t wait_status = 0;
   bool in_order = false;  // it said Quit before it left
+  bool begun = false;     // Aftermath::rank_had_begun, before what it made was removed
 };
 
 // Never returns to main: the caller leaves by _exit.

@@ -23,8 +23,8 @@ blows=(
   "ends cut N long" "ends kill orted -" "ends kill sluice-rank 0 sluice-rank W"
   "stop sluice-rank W long" "ends kill mpirun -" "ends kill sluice-guard W"
   "kill sluice-rank W sluice-rank V" "stop sluice-rank 0 short" "stop sluice-rank W short"
-  "ends stop sluice-rank 0 long" "kill sluice-h5 -" "hang fetch.served:1@W"
-  "ends hang fetch.asked:1@0"
+  "ends stop sluice-rank 0 long" "kill sluice-h5 -" "hang seal.reported:3@W"
+  "ends hang seal.reported:3@0"
 )
 points=(
   "point fetch.asked:6@W" "point fetch.serve:4@W" "point fetch.served:4@W" "point fetch.chunk:4@W"

@@ -65,6 +65,20 @@ TEST_CASE("death: a killed launcher is the guard's to clean up after") {
   }
 }
 
+// seed 69 of e2e/kill_rounds, launcher.started: the others waited in MPI_Init for ever.
+TEST_CASE(
+    "death: that of a worker before MPI has begun is a failure to mpirun, which ends the run") {
+  for (const bool of_launcher : {false, true}) {
+    CAPTURE(of_launcher);
+    Tree tree(3);
+    const std::vector<pid_t> pids = populate(tree);
+    tree.remove_store();
+    ::kill(of_launcher ? tree.launcher() : tree.rank(), SIGKILL);
+    CHECK(tree.guard_exit_code() == 3);
+    CHECK(all_die(pids));
+  }
+}
+
 TEST_CASE("death: a killed guard is the launcher's to clean up after") {
   Tree tree;
   const std::vector<pid_t> pids = populate(tree);

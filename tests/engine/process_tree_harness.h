@@ -113,6 +113,10 @@ class Tree {
   [[nodiscard]] bool store_exists() const {
     return std::filesystem::exists(place_.memory) || std::filesystem::exists(place_.disk);
   }
+  // As it is while the rank is in MPI_Init.
+  void remove_store() const {
+    for (const auto& tier : {place_.memory, place_.disk}) std::filesystem::remove_all(tier);
+  }
   [[nodiscard]] std::filesystem::path lost_file() const {
     return folder / "run" / "lost" / rank_name_;
   }
