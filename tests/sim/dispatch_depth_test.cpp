@@ -75,4 +75,26 @@ TEST_CASE("sim: what is important overtakes what waits ahead") {
   CHECK(ended_with(-5, 16) > scheduler::Instant{} + milliseconds(400));
 }
 
+// Attempts of all lengths and priorities, some with a limit of three, on workers of which two die.
+TEST_CASE("sim: with deep queues limits hold, and what a dead worker had ahead is done elsewhere") {
+  for_each_seed([](uint64_t seed) {
+    GraphDsl dsl;
+    const auto licence = dsl.limit("licence", 3 * scheduler::kAmountUnit);
+    const std::vector<scheduler::LimitUse> one{{licence, scheduler::kAmountUnit}};
+    const auto tiny =
+        dsl.task("tiny", {.count = 300, .priority = 1, .expected = microseconds(300)});
+    const auto reads =
+        dsl.task("reads", {.count = 300, .limits = one, .expected = milliseconds(1)});
+    dsl.one_to_one(tiny, reads);
+    dsl.task("slow", {.count = 40, .priority = 2, .expected = milliseconds(40)});
+    dsl.task("urgent", {.count = 40, .limits = one, .priority = 3, .expected = milliseconds(2)});
+    const Graph graph = dsl.build();
+    SimulationOptions options = options_of(seed, 4, 4);
+    options.check_every = 29;
+    options.workers[1].dies = draw_time(seed, 1, {milliseconds(200).ns});
+    options.workers[2].dies = draw_time(seed, 2, {milliseconds(200).ns});
+    check_all_done(graph, run(graph, options));
+  });
+}
+
 }  // namespace sluice::tests
