@@ -108,6 +108,7 @@ class Loop {
 
  private:
   void dispatch(WorkerId from, std::span<const std::byte> bytes);
+  void unreadable(WorkerId from);
   bool read_launcher();
   void read_signals();
   void wait();
@@ -130,7 +131,8 @@ class Loop {
   Instant signalled_;
   int signal_exit_ = 0;
   bool launcher_gone_ = false;
-  bool active_ = false;  // a message came in this turn that was more than a sign of life
+  bool cannot_read_ = false;  // a worker: what rank 0 wants
+  bool active_ = false;       // a message came in this turn that was more than a sign of life
 };
 
 bool Loop::add_worker(std::string& error) {
@@ -221,6 +223,7 @@ void Loop::dispatch(WorkerId from, std::span<const std::byte> bytes) {
     std::cerr << "sluice: error: rank " << transport_.self().value
               << " got a message it cannot read from rank " << from.value << ": "
               << message.error().message << "; are all ranks the same version of sluice?\n";
+    unreadable(from);
     return;
   }
   const auto* report = std::get_if<io::message::Report>(&*message);
@@ -231,6 +234,16 @@ void Loop::dispatch(WorkerId from, std::span<const std::byte> bytes) {
   // Rank 0's process may have both roles: each ignores what is not for it.
   if (scheduler_) scheduler_->on_message(now(), from, *message);
   if (worker_) worker_->on_message(now(), from, std::move(*message));
+}
+
+// What it said is not known, so rank 0 and a worker cannot rely on each other any more: the worker
+// is lost, as if it had died. Between workers nothing is said that is not asked for again.
+void Loop::unreadable(WorkerId from) {
+  if (scheduler_) {
+    scheduler_->on_mail(now(), {false, {from.value}});
+  } else if (from == kSchedulerRank) {
+    cannot_read_ = true;
+  }
 }
 
 bool Loop::read_launcher() {
@@ -258,7 +271,7 @@ void Loop::read_signals() {
 }
 
 bool Loop::finished() const {
-  if (signal_exit_ != 0 || launcher_gone_) return true;
+  if (signal_exit_ != 0 || launcher_gone_ || cannot_read_) return true;
   if (scheduler_) return scheduler_->finished(now());
   return worker_->left() && transport_.pending() == 0;
 }
@@ -321,7 +334,7 @@ int Loop::run() {
     wait();
   }
   if (signal_exit_ != 0) return signal_exit_;
-  if (launcher_gone_ || worker_saw_end) return kEnvironmentUnusable;
+  if (launcher_gone_ || cannot_read_ || worker_saw_end) return kEnvironmentUnusable;
   return scheduler_ ? scheduler_->exit_code() : 0;
 }
 

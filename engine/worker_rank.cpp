@@ -117,12 +117,20 @@ void WorkerRank::complain(uint8_t level, std::string text) {
   if (complaints_[text]++ == 0) send(kSchedulerRank, message::Log{level, std::move(text)});
 }
 
+// It wakes for every heartbeat of its own. If it did not, it was not there to listen (a suspended
+// job, a machine that slept), and rank 0 need not have been silent.
+void WorkerRank::advance(Instant now) {
+  constexpr scheduler::Duration kAwayAfter = scheduler::seconds(5);
+  if (now - now_ > kAwayAfter) heard_scheduler_ = heard_scheduler_ + (now - now_);
+  now_ = now;
+}
+
 bool WorkerRank::scheduler_lost(Instant now) const {
   return now >= heard_scheduler_ + options_.scheduler_silent_max;
 }
 
 void WorkerRank::on_message(Instant now, WorkerId from, io::Message received) {
-  now_ = now;
+  advance(now);
   if (from == kSchedulerRank) heard_scheduler_ = now;
   std::visit(
       Overloaded{
@@ -187,7 +195,7 @@ void WorkerRank::on_start(Instant now, message::Start start) {
 void WorkerRank::feed_later(const scheduler::AgentInput& given) { feed(now_, given); }
 
 void WorkerRank::feed(Instant now, const scheduler::AgentInput& given) {
-  now_ = now;
+  advance(now);
   std::vector<scheduler::Effect> effects;
   agent_.apply(now, given, effects);
   for (const scheduler::Effect& one : effects) carry_out(now, one);
@@ -332,7 +340,7 @@ void WorkerRank::launch(const effect::Launch& given) {
 }
 
 void WorkerRank::on_launcher(Instant now, const LaunchMessage& received) {
-  now_ = now;
+  advance(now);
   const auto* exited = std::get_if<launch::Exited>(&received);
   if (exited == nullptr) return;
   const auto found = attempts_.find(exited->attempt);
@@ -383,7 +391,7 @@ void WorkerRank::check(AttemptId id) {
 }
 
 void WorkerRank::on_checked(Instant now, const io::CheckReply& reply) {
-  now_ = now;
+  advance(now);
   const auto asked = check_ids_.find(reply.id);
   if (asked == check_ids_.end()) return;
   const auto [id, output] = asked->second;
@@ -492,7 +500,7 @@ Status WorkerRank::append_log(io::LogPackWriter& logs, AttemptId id, const Attem
 // -----------------------------------------------------------------------------------------------------------
 
 void WorkerRank::tick(Instant now) {
-  now_ = now;
+  advance(now);
   fetch_.tick(now);
   if (checker_.expired(now)) launcher_.send(launch::KillChecker{});
   if (now >= agent_.next_deadline()) feed(now, input::Tick{});

@@ -69,6 +69,7 @@ class WorkerRank {
     std::string check_error;
   };
 
+  void advance(scheduler::Instant now);
   void welcome(const io::message::Welcome& welcome);
   void on_start(scheduler::Instant now, io::message::Start start);
   void feed(scheduler::Instant now, const scheduler::AgentInput& input);
