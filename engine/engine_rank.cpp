@@ -109,6 +109,7 @@ class Loop {
 
  private:
   void dispatch(WorkerId from, std::span<const std::byte> bytes);
+  void unreadable(WorkerId from);
   bool read_launcher();
   void read_checker();
   void read_signals();
@@ -144,7 +145,8 @@ class Loop {
   Instant signalled_;
   int signal_exit_ = 0;
   bool launcher_gone_ = false;
-  bool active_ = false;  // a message came in this turn that was more than a sign of life
+  bool cannot_read_ = false;  // a worker: what rank 0 wants
+  bool active_ = false;       // a message came in this turn that was more than a sign of life
 };
 
 bool Loop::add_worker(std::string& error) {
@@ -237,6 +239,7 @@ void Loop::dispatch(WorkerId from, std::span<const std::byte> bytes) {
     std::cerr << "sluice: error: rank " << transport_.self().value
               << " got a message it cannot read from rank " << from.value << ": "
               << message.error().message << "; are all ranks the same version of sluice?\n";
+    unreadable(from);
     return;
   }
   const auto* report = std::get_if<io::message::Report>(&*message);
@@ -255,6 +258,16 @@ void Loop::read_checker() {
   (void)checker_.read(now(), replies);
   for (const io::CheckReply& reply : replies) {
     if (worker_) worker_->on_checked(now(), reply);
+  }
+}
+
+// What it said is not known, so rank 0 and a worker cannot rely on each other any more: the worker
+// is lost, as if it had died. Between workers nothing is said that is not asked for again.
+void Loop::unreadable(WorkerId from) {
+  if (scheduler_) {
+    scheduler_->on_mail(now(), {false, {from.value}});
+  } else if (from == kSchedulerRank) {
+    cannot_read_ = true;
   }
 }
 
@@ -283,7 +296,7 @@ void Loop::read_signals() {
 }
 
 bool Loop::finished() const {
-  if (signal_exit_ != 0 || launcher_gone_) return true;
+  if (signal_exit_ != 0 || launcher_gone_ || cannot_read_) return true;
   if (scheduler_) return scheduler_->finished(now());
   return worker_->left() && transport_.pending() == 0;
 }
@@ -354,7 +367,7 @@ int Loop::run() {
   }
   say_counts();
   if (signal_exit_ != 0) return signal_exit_;
-  if (launcher_gone_) return kEnvironmentUnusable;
+  if (launcher_gone_ || cannot_read_) return kEnvironmentUnusable;
   return scheduler_ ? scheduler_->exit_code() : 0;
 }
 

@@ -172,6 +172,10 @@ void SchedulerRank::on_message(Instant now, WorkerId from, const io::Message& re
 }
 
 void SchedulerRank::joined(Instant now, WorkerId worker, const message::Hello& hello) {
+  if (std::find(lost_seen_.begin(), lost_seen_.end(), worker.value) != lost_seen_.end()) {
+    send(worker, message::Leave{});  // its end was seen before its first word was read
+    return;
+  }
   const auto node =
       nodes_.try_emplace(hello.node_key, scheduler::NodeId(nodes_.size())).first->second;
   message::Welcome welcome{options_.run_uuid, options_.directory.path, options_.core.epoch, {}};
@@ -202,7 +206,7 @@ void SchedulerRank::on_mail(Instant now, const Mail& mail) {
     if (std::find(lost_seen_.begin(), lost_seen_.end(), rank) != lost_seen_.end()) continue;
     lost_seen_.push_back(rank);
     const WorkerId worker{rank};
-    if (workers_.contains(worker) && !workers_[worker].left && !ended_)
+    if (!workers_[worker].left && !ended_ && rank < transport_.size())
       apply(now, event::WorkerLost{worker});
     workers_[worker].left = true;  // it is not waited for at the end
   }

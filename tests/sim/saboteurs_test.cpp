@@ -7,6 +7,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <csignal>
+#include <cstdio>
 #include <map>
 #include <optional>
 #include <string>
@@ -266,20 +268,49 @@ class Play {
   std::vector<std::string> problems_;
 };
 
+// An assertion of the core or an agent ends the process, and doctest then logs nothing.
+const Play* playing = nullptr;
+uint64_t playing_seed = 0;
+using SignalHandler = void (*)(int);
+SignalHandler doctest_handler = SIG_DFL;
+
+std::string command(uint64_t seed) {
+  return "SLUICE_SEED=" + std::to_string(seed) +
+         " build/release/tests/test_sim --test-case='saboteurs*'";
+}
+
+void say_what_was_played(int signal) {
+  if (playing != nullptr) {
+    std::fprintf(stderr, "repeat with %s\n%s\n", command(playing_seed).c_str(),
+                 playing->text().c_str());
+  }
+  std::signal(signal, doctest_handler);
+  std::raise(signal);
+}
+
+void play_and_check(uint64_t seed, Met& met) {
+  Play play(seed, PlantedBug::kNone, met);
+  INFO(command(seed));
+  INFO(play.text());
+  playing = &play;
+  playing_seed = seed;
+  play.run();
+  playing = nullptr;
+  for (const std::string& problem : play.problems()) FAIL_CHECK(problem);
+}
+
 TEST_CASE("saboteurs: whatever goes wrong together, each instance ends as if nothing had") {
   const uint64_t seeds = number_from_environment("SLUICE_LONG", 0) > 0 ? kSeedsLong : kSeedsUsual;
   Met met;
   uint64_t played = 0;
+  doctest_handler = std::signal(SIGABRT, say_what_was_played);
   for_each_seed(
       [&](uint64_t seed) {
-        Play play(seed, PlantedBug::kNone, met);
-        INFO("SLUICE_SEED=" << seed << " build/release/tests/test_sim --test-case='saboteurs*'");
-        INFO(play.text());
-        play.run();
-        for (const std::string& problem : play.problems()) FAIL_CHECK(problem);
+        play_and_check(seed, met);
         ++played;
       },
       seeds);
+  std::signal(SIGABRT, doctest_handler);
   if (played < kSeedsUsual) return;  // one alone meets little
   CHECK(met.crashes > 0);
   CHECK(met.workers_lost > 0);
@@ -304,7 +335,9 @@ TEST_CASE("saboteurs: bugs that are planted are found") {
   };
   CHECK(bugs.size() + 1 == engine::kPlantedBugCount);
   constexpr uint64_t kSeedsPlanted = 40;
-  for (const auto& [bug, words] : bugs) {
+  for (const auto& planted : bugs) {
+    const PlantedBug bug = planted.first;
+    const std::string& words = planted.second;
     CAPTURE(words);
     size_t found = 0;
     for (uint64_t seed = 1; seed <= kSeedsPlanted; ++seed) {
