@@ -1,8 +1,9 @@
 // sluice-h5 under the launcher: started when the first request waits for it (it takes longer than
-// all else that a run starts with), watched, killed when it hangs, and started again by the next. Its death is told to the rank as a datagram on the
-// socket between the two (io/checker.h): {"id":0,"crashed":SIGNAL}, or 128 + its exit code when it
-// ended by itself. A helper that dies at once three times in a second is left alone for a second.
-// Owner: Launcher. One thread. Test: tests/engine/launcher_test.cpp
+// all else that a run starts with), watched, killed when it hangs, and started again by the next.
+// Its death is told to the rank as a datagram on the socket between the two (io/checker.h):
+// {"id":0,"crashed":SIGNAL}, or 128 + its exit code when it ended by itself. A helper that dies at
+// once three times in a second is left alone for a second. Owner: Launcher. One thread. Test:
+// tests/engine/launcher_test.cpp
 #pragma once
 
 #include <sys/resource.h>

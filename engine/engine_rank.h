@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "engine/cli.h"
+#include "engine/hang_watch.h"
 #include "engine/launcher_client.h"
 #include "engine/topology.h"
-#include "engine/hang_watch.h"
 #include "io/pipeline.h"
 #include "io/sources.h"
 #include "io/store.h"

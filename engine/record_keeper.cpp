@@ -57,7 +57,7 @@ struct RecordKeeper::Side {
   std::unique_ptr<io::TraceWriter> trace;
   io::Lease lease;
   std::vector<std::filesystem::path> removals;
-  std::string job;  // engine/aftermath.h
+  std::string job;                   // engine/aftermath.h
   std::optional<Error> lost_record;  // any record behind it would follow on a hole
 
   Status append(const io::Record& record) {

@@ -12,7 +12,6 @@
 #include <set>
 #include <string>
 
-
 #include "engine/absence.h"
 #include "engine/clock.h"
 #include "engine/key_parts.h"

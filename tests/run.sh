@@ -36,6 +36,7 @@ build=$PWD/build/$preset
 logs=$build/test-logs
 export SLUICE_BUILD=$build
 passed=0 failed=0 skipped=0
+seconds_max=$([[ ${SLUICE_LONG:-} == 1 ]] && echo 3600 || echo 900)  # of a script; half of it for a binary
 
 finish() {
   echo "$passed passed, $failed failed, $skipped skipped"
@@ -96,7 +97,7 @@ if [[ $preset == tsan ]] && setarch -R true 2>/dev/null; then in_place=(setarch 
 run_doctest() {
   local suite=$1 log=$logs/$1.log filter=() status=0 started=$EPOCHREALTIME p f s
   if [[ -n $only && $cases_by_name == true ]]; then filter=(--test-case="*$only*"); fi
-  timeout -k 10 300 "${in_place[@]}" "$2" --no-colors=true "${filter[@]}" >"$log" 2>&1 </dev/null || status=$?
+  timeout -k 10 $((seconds_max / 2)) "${in_place[@]}" "$2" --no-colors=true "${filter[@]}" >"$log" 2>&1 </dev/null || status=$?
   read -r p f s < <(doctest_counts "$log")
   if ((status != 0 && f == 0)); then
     f=1
@@ -112,7 +113,7 @@ run_script() {
   log=$logs/${suite//\//-}.log
   export CHECK_RESULTS=$log.results
   : >"$CHECK_RESULTS"
-  timeout -k 10 900 bash "$script" >"$log" 2>&1 </dev/null || status=$?
+  timeout -k 10 "$seconds_max" bash "$script" >"$log" 2>&1 </dev/null || status=$?
   read -r p f s < <(awk '{n[$1]++} END {print n["pass"] + 0, n["fail"] + 0, n["skip"] + 0}' "$CHECK_RESULTS")
   if ((status != 0 && f == 0)); then
     f=1

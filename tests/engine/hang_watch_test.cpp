@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 using namespace sluice;
-using engine::TurnCount;
 using engine::HangWatch;
+using engine::TurnCount;
 
 TEST_CASE("hang watch: a loop hangs when so many looks in a row saw no turn of it") {
   TurnCount count(3);

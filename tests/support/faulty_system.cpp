@@ -235,7 +235,7 @@ int open_at(int folder_fd, const char* path, int flags, mode_t mode) {
   const bool creates = (flags & O_CREAT) != 0;
   bool is_new = false;
   // Folders are mostly opened by the C++ library, which does not expect to be interrupted.
-  const unsigned interruptible = (flags & O_DIRECTORY) == 0 ? kInterruptible : 0U;
+  const unsigned interruptible = (flags & O_DIRECTORY) == 0 ? unsigned{kInterruptible} : 0U;
   return static_cast<int>(pass_name(
       "open", folder_fd, path, interruptible | (creates ? unsigned{kChanges | kNeedsRoom} : 0U),
       [&]() -> ssize_t {
