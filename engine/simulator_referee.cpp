@@ -268,6 +268,7 @@ void Referee::process_gone(WorkerId worker, AttemptId attempt) {
 }
 
 void Referee::machine_gone(WorkerId worker) {
+  dead_.insert(worker);
   std::vector<AttemptId> gone;
   for (const auto& [attempt, process] : machines_[worker].processes) gone.push_back(attempt);
   for (const AttemptId attempt : gone) process_gone(worker, attempt);
@@ -279,6 +280,8 @@ void Referee::ended() {
             " is open at the end");
   }
   for (const auto& [save, worker] : saves_) {
+    // Its object may have been found elsewhere, or made again, before it counts as lost.
+    if (dead_.count(worker) > 0) continue;
     problem("save " + text(save) + " on " + text(worker) + " was not answered");
   }
   for (const auto& [worker, machine] : machines_) {

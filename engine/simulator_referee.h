@@ -100,6 +100,7 @@ class Referee {
   std::map<scheduler::AttemptId, scheduler::WorkerId> saves_;
   std::map<scheduler::WorkerId, Machine> machines_;
   std::set<scheduler::WorkerId> lost_;
+  std::set<scheduler::WorkerId> dead_;  // perhaps before rank 0 knows
   size_t running_ = 0;
   int32_t cores_ = 0;
   std::vector<std::string> problems_;
