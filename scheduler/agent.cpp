@@ -265,7 +265,7 @@ void Agent::State::apply(const input::ObjectLost& in) {
   if (!entry->second.dropped) report(event::ReplicaLost{self(), in.object});
   for (const AttemptId id : std::vector<AttemptId>(queue)) {
     const std::vector<ObjectId>& uses = attempts.at(id).uses;
-    if (std::find(uses.begin(), uses.end(), in.object) != uses.end()) give_back(id, in.object);
+    if (std::find(uses.begin(), uses.end(), in.object) != uses.end()) give_back(id, in.object, self());
   }
   drop(in.object);
 }

@@ -73,9 +73,11 @@ struct Run {
     });
   }
   void wait() const {
-    while (keeper->pending() > 0) {
+    // Jobs that have nothing to tell end silently: look for them now and then.
+    for (int looks = 0; keeper->pending() > 0; ++looks) {
+      REQUIRE(looks < 60'000);
       pollfd fd{keeper->fd(), POLLIN, 0};
-      REQUIRE(poll(&fd, 1, 60'000) == 1);
+      (void)poll(&fd, 1, 1);
       keeper->run_completions();
     }
   }

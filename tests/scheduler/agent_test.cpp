@@ -276,12 +276,13 @@ TEST_CASE("agent: an object that was changed goes, with who has not started to r
   bench.start(4, {{5, kPeer}, {10, kSelf}});
   bench.start(5);
   const auto lost = [&bench] { return bench.give(input::ObjectLost{ObjectId(10)}); };
-  CHECK(lost() ==
-        Texts{"lost 10", "returned 3 missing 10", "clean 3", "returned 4 missing 10", "clean 4"});
+  CHECK(lost() == Texts{"lost 10", "returned 3 missing 10 from 2", "clean 3",
+                        "returned 4 missing 10 from 2", "clean 4"});
   CHECK(lost() == Texts{});  // said once
   // Who reads it keeps it; when that one has ended it goes, and who comes late is told.
   CHECK(bench.exited(2, 1) == Texts{"failed 2 exit", "clean 2 keeping a copy", "remove 10"});
-  CHECK(bench.start(6, {{10, kSelf}}) == Texts{"lost 10", "returned 6 missing 10", "clean 6"});
+  CHECK(bench.start(6, {{10, kSelf}}) ==
+        Texts{"lost 10", "returned 6 missing 10 from 2", "clean 6"});
   CHECK(bench.fetched(5) == Texts{"added 5"});
   CHECK(lost() == Texts{});
 }
