@@ -314,7 +314,9 @@ void Loop::wait() {
   }
   int64_t timeout_ns =
       std::max<int64_t>(0, deadline.ns == Instant::never().ns ? 1'000'000'000 : (deadline - at).ns);
-  if (context_.polled) {
+  if (transport_.ready()) {
+    timeout_ns = 0;  // rank 0 and its own worker talk to each other
+  } else if (context_.polled) {
     timeout_ns =
         std::min(timeout_ns, backoff_.next(at, active_, bulk || transport_.pending() > 0).ns);
   }

@@ -31,6 +31,9 @@ class Transport {
   using Handler =
       std::function<void(scheduler::WorkerId from, Channel channel, std::span<const std::byte>)>;
   virtual size_t poll(const Handler& handler, size_t max) = 0;
+  // The next poll hands something over for certain: what was sent to oneself does so, of others
+  // only poll knows. Who waits must not wait then.
+  [[nodiscard]] virtual bool ready() const = 0;
   // Sends of which the bytes have not left yet. To a peer given up with `forget` nothing counts.
   [[nodiscard]] virtual size_t pending() const = 0;
   [[nodiscard]] virtual size_t pending_bytes(scheduler::WorkerId to) const = 0;

@@ -1,5 +1,6 @@
 #include "io/transport_local.h"
 
+#include <algorithm>
 #include <array>
 
 #include "scheduler/check.h"
@@ -25,6 +26,10 @@ class LocalNetwork::End final : public Transport {
   [[nodiscard]] size_t size() const override { return to_.size(); }
   void send(WorkerId to, Channel channel, Bytes message) override;
   size_t poll(const Handler& handler, size_t max) override;
+  [[nodiscard]] bool ready() const override {
+    return !dead_ && std::any_of(inboxes_.begin(), inboxes_.end(),
+                                 [this](const Inbox& inbox) { return has_arrived(inbox); });
+  }
   [[nodiscard]] size_t pending() const override;
   [[nodiscard]] size_t pending_bytes(WorkerId to) const override {
     return to_[to.index()].pending_bytes;

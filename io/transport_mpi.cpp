@@ -142,6 +142,10 @@ class MpiTransport::Engine {
   void forget(WorkerId id);
   void abandon_all();
   [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] bool ready() const {
+    return std::any_of(to_self_.begin(), to_self_.end(),
+                       [](const std::deque<Bytes>& own) { return !own.empty(); });
+  }
   [[nodiscard]] size_t pending() const { return pending_; }
   [[nodiscard]] const Peer& peer(WorkerId id) const { return peers_[id.index()]; }
   [[nodiscard]] size_t size() const { return peers_.size(); }
@@ -392,6 +396,7 @@ void MpiTransport::send(WorkerId to, Channel channel, Bytes message) {
 size_t MpiTransport::poll(const Handler& handler, size_t max) {
   return engine_->poll(handler, max);
 }
+bool MpiTransport::ready() const { return engine_->ready(); }
 size_t MpiTransport::pending() const { return engine_->pending(); }
 size_t MpiTransport::pending_bytes(WorkerId to) const { return engine_->peer(to).pending_bytes; }
 void MpiTransport::forget(WorkerId peer) { engine_->forget(peer); }

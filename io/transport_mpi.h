@@ -29,6 +29,7 @@ class MpiTransport final : public Transport {
   [[nodiscard]] size_t size() const override;
   void send(scheduler::WorkerId to, Channel channel, Bytes message) override;
   size_t poll(const Handler& handler, size_t max) override;
+  [[nodiscard]] bool ready() const override;
   [[nodiscard]] size_t pending() const override;
   [[nodiscard]] size_t pending_bytes(scheduler::WorkerId to) const override;
   // Also: nothing from that peer is handed over any more.

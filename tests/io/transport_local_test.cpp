@@ -72,6 +72,7 @@ TEST_CASE("local transport: control messages that have arrived come before bulk 
   network.end(WorkerId(0)).send(WorkerId(1), Channel::kBulk, bytes("data"));
   network.end(WorkerId(1)).send(WorkerId(1), Channel::kControl, bytes("to myself"));
   network.end(WorkerId(0)).send(WorkerId(1), Channel::kControl, bytes("urgent"));
+  CHECK(network.end(WorkerId(1)).ready());
   CHECK(poll_all(network.end(WorkerId(1)), 2) == Texts{"1c:to myself", "0c:urgent"});
   CHECK(poll_all(network.end(WorkerId(1))) == Texts{"0b:data"});
 }

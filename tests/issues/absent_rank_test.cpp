@@ -40,6 +40,7 @@ class WrittenDown final : public io::Transport {
     if (to == kWorker && std::holds_alternative<message::Leave>(*decoded)) text += "leave ";
   }
   size_t poll(const Handler& /*handler*/, size_t /*max*/) override { return 0; }
+  [[nodiscard]] bool ready() const override { return false; }
   [[nodiscard]] size_t pending() const override { return 0; }
   [[nodiscard]] size_t pending_bytes(WorkerId /*to*/) const override { return 0; }
   void forget(WorkerId peer) override {
