@@ -265,7 +265,8 @@ void Agent::State::apply(const input::ObjectLost& in) {
   if (!entry->second.dropped) report(event::ReplicaLost{self(), in.object});
   for (const AttemptId id : std::vector<AttemptId>(queue)) {
     const std::vector<ObjectId>& uses = attempts.at(id).uses;
-    if (std::find(uses.begin(), uses.end(), in.object) != uses.end()) give_back(id, in.object, self());
+    if (std::find(uses.begin(), uses.end(), in.object) != uses.end())
+      give_back(id, in.object, self());
   }
   drop(in.object);
 }
