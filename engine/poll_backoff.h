@@ -1,9 +1,11 @@
-// How long the control loop may sleep before it polls MPI again (after design §2): hot for 50 us
-// after activity, then 20 us doubling to 1 ms, to 4 ms when nothing has happened for a second; at
-// most 20 us while bulk data is in flight. Signs of life are no activity. Child exits and I/O wake
-// the loop at once, and attempts sent ahead hide the millisecond, so a shorter sleep while slots
-// run would only burn a core (8 % of one, measured, at 200 us). Pure but for its own state; control
-// thread. Test: tests/engine/poll_backoff_test.cpp
+// How long the control loop may sleep before it polls MPI again (after design §2). Child exits and
+// I/O wake it at once, so what these times cost is the way between ranks: 50 us after something
+// came, doubling to 200 us while more is likely (kBusy), then to 1 ms, to 4 ms when nothing has
+// happened for a second; at most 20 us while bulk data is in flight. Signs of life are no activity.
+//
+// It never spins: answers to what was just sent come when a process has run, half a millisecond
+// later at best. A poll costs some microseconds, so a run that is busy pays 2 to 3 % of a core.
+// Pure but for its own state; control thread. Test: tests/engine/poll_backoff_test.cpp
 #pragma once
 
 #include <algorithm>
@@ -17,22 +19,27 @@ class PollBackoff {
   scheduler::Duration next(scheduler::Instant now, bool active, bool bulk) {
     if (active) {
       active_at_ = now;
-      sleep_ = kShortest;
+      sleep_ = kFirst;
+      return bulk ? kBulk : sleep_;
     }
-    if (now < active_at_ + kHot) return {0};
-    if (bulk) return kShortest;
-    const bool idle = now >= active_at_ + scheduler::seconds(1);
-    sleep_ = std::min(sleep_ * 2, idle ? kIdle : kQuiet);
+    if (bulk) return kBulk;
+    const scheduler::Duration quiet_for = now - active_at_;
+    const scheduler::Duration most =
+        quiet_for < kBusy ? kBusySleep : quiet_for < kIdleAfter ? kQuietSleep : kIdleSleep;
+    sleep_ = std::min(sleep_ * 2, most);
     return sleep_;
   }
 
  private:
-  static constexpr scheduler::Duration kHot = scheduler::microseconds(50);
-  static constexpr scheduler::Duration kShortest = scheduler::microseconds(20);
-  static constexpr scheduler::Duration kQuiet = scheduler::milliseconds(1);
-  static constexpr scheduler::Duration kIdle = scheduler::milliseconds(4);
+  static constexpr scheduler::Duration kBulk = scheduler::microseconds(20);
+  static constexpr scheduler::Duration kFirst = scheduler::microseconds(50);
+  static constexpr scheduler::Duration kBusy = scheduler::milliseconds(20);
+  static constexpr scheduler::Duration kBusySleep = scheduler::microseconds(200);
+  static constexpr scheduler::Duration kQuietSleep = scheduler::milliseconds(1);
+  static constexpr scheduler::Duration kIdleAfter = scheduler::seconds(1);
+  static constexpr scheduler::Duration kIdleSleep = scheduler::milliseconds(4);
   scheduler::Instant active_at_;
-  scheduler::Duration sleep_ = kShortest;
+  scheduler::Duration sleep_ = kFirst;
 };
 
 }  // namespace sluice::engine
