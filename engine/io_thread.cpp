@@ -39,6 +39,16 @@ void IoThread::post(Job job) {
   {
     const std::lock_guard lock(mutex_);
     jobs_.push_back(std::move(job));
+    ++posted_;
+  }
+  wake_.notify_one();
+}
+
+void IoThread::post_later(Job job) {
+  ++pending_;
+  {
+    const std::lock_guard lock(mutex_);
+    later_.push_back({posted_, std::move(job)});
   }
   wake_.notify_one();
 }
@@ -61,17 +71,31 @@ size_t IoThread::run_completions() {
 }
 
 void IoThread::loop() {
-  std::deque<Job> batch;
   while (true) {
-    {
-      std::unique_lock lock(mutex_);
-      wake_.wait(lock, [this] { return stop_ || !jobs_.empty(); });
-      if (jobs_.empty()) return;  // stop_, and everything posted is done
-      batch.swap(jobs_);
-    }
+    std::deque<Job> batch = take_jobs();
+    if (batch.empty()) return;
     for (Job& job : batch) hand_over(std::exchange(job, nullptr)());
-    batch.clear();
   }
+}
+
+bool IoThread::later_is_due() const {
+  return !later_.empty() && later_.front().behind <= taken_ &&
+         (jobs_.empty() || later_.size() > kLaterMax);
+}
+
+// Waits for the next jobs. None: the end, and everything posted is done.
+std::deque<IoThread::Job> IoThread::take_jobs() {
+  std::deque<Job> batch;
+  std::unique_lock lock(mutex_);
+  wake_.wait(lock, [this] { return stop_ || !jobs_.empty() || !later_.empty(); });
+  if (later_is_due()) {
+    batch.push_back(std::move(later_.front().job));
+    later_.pop_front();
+    return batch;
+  }
+  batch.swap(jobs_);
+  taken_ += batch.size();
+  return batch;
 }
 
 void IoThread::hand_over(Completion completion) {

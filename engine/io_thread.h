@@ -3,6 +3,9 @@
 // when run_completions() is called. The control thread waits on fd(). The destructor finishes all
 // posted jobs first.
 //
+// What nobody waits for, like removing what is left of an attempt, is posted with post_later(): it
+// runs after all that was posted before it, when nothing else waits or kLaterMax of its kind do.
+//
 // Only what the control thread has to hear wakes it: jobs without a completion are silent, and many
 // completions wake it once.
 //
@@ -13,6 +16,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -31,6 +35,7 @@ class IoThread {
   IoThread& operator=(const IoThread&) = delete;
 
   void post(Job job);
+  void post_later(Job job);
   // Readable while completions wait.
   [[nodiscard]] int fd() const { return event_fd_; }
   size_t run_completions();
@@ -39,7 +44,16 @@ class IoThread {
   [[nodiscard]] size_t pending() const { return pending_.load(std::memory_order_relaxed); }
 
  private:
+  // A job that may wait: so many others come first.
+  struct LaterJob {
+    uint64_t behind = 0;
+    Job job;
+  };
+  static constexpr size_t kLaterMax = 16;
+
   void loop();
+  [[nodiscard]] bool later_is_due() const;
+  [[nodiscard]] std::deque<Job> take_jobs();
   void hand_over(Completion completion);
 
   int event_fd_ = -1;
@@ -48,6 +62,9 @@ class IoThread {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Job> jobs_;              // guarded by mutex_
+  std::deque<LaterJob> later_;        // guarded by mutex_
+  uint64_t posted_ = 0;               // guarded by mutex_: to jobs_, ever
+  uint64_t taken_ = 0;                // guarded by mutex_: from jobs_, ever
   std::deque<Completion> completed_;  // guarded by mutex_
   bool stop_ = false;                 // guarded by mutex_
   std::thread thread_;

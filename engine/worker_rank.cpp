@@ -508,8 +508,7 @@ void WorkerRank::clean(AttemptId id, bool failed) {
       if (!stream->path.empty()) (void)::unlink(stream->path.c_str());
     }
     if (failed && ran) (void)store->keep_failed(id, folder, kFailedDirectoryBytesMax);
-    (void)store->clean(id);
-    SLUICE_FAULT_POINT("attempt.cleaned");
+    attempt->leftover = store->release(id);
     std::vector<ObjectId> lost = attempt->watch.lost(*store);
     if (logged && lost.empty()) return {};
     const std::string error = logged ? "" : logged.error().message;
@@ -517,6 +516,11 @@ void WorkerRank::clean(AttemptId id, bool failed) {
       lose(lost);
       if (!error.empty()) complain(2, "outputs of tasks cannot be kept: " + error);
     };
+  });
+  io_.post_later([store = store_, attempt]() -> IoThread::Completion {
+    (void)store->remove(attempt->leftover);
+    SLUICE_FAULT_POINT("attempt.cleaned");
+    return {};
   });
 }
 

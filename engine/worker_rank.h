@@ -69,7 +69,8 @@ class WorkerRank {
     std::vector<io::CheckReply> checks;  // by output, as they arrive
     size_t checks_open = 0;
     std::string check_error;
-    InputWatch watch;  // only the I/O thread touches it
+    InputWatch watch;              // only the I/O thread touches it
+    io::Store::Leftover leftover;  // likewise
   };
 
   void welcome(const io::message::Welcome& welcome);

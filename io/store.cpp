@@ -252,19 +252,26 @@ void Store::count_sealed(AttemptId attempt, const AttemptSpec& spec, int64_t byt
   most = std::max(most, staged.sealed_bytes);
 }
 
-Status Store::clean(AttemptId attempt) {
+Status Store::clean(AttemptId attempt) { return remove(release(attempt)); }
+
+Store::Leftover Store::release(AttemptId attempt) {
   const auto found = attempts_.find(attempt);
-  if (found == attempts_.end()) return Done{};
-  const fs::path folder = attempt_folder(attempt, found->second.on_disk);
-  const fs::path temporary = std::move(found->second.temporary);
+  if (found == attempts_.end()) return {};
+  Leftover leftover{attempt_folder(attempt, found->second.on_disk),
+                    std::move(found->second.temporary)};
   attempts_.erase(found);
-  // Most leave nothing behind: then there is nothing to look for either.
+  return leftover;
+}
+
+Status Store::remove(const Leftover& leftover) {
+  if (leftover.folder.empty()) return Done{};
+  // Many leave nothing behind: then there is nothing to look for either.
   Status removed = Done{};
-  if (::rmdir((folder / "w").c_str()) != 0 || ::rmdir(folder.c_str()) != 0) {
-    removed = remove_tree(folder);
+  if (::rmdir((leftover.folder / "w").c_str()) != 0 || ::rmdir(leftover.folder.c_str()) != 0) {
+    removed = remove_tree(leftover.folder);
   }
-  if (temporary.empty()) return removed;  // staging failed before there was one
-  const Status emptied = give_back_temporary(temporary);
+  if (leftover.temporary.empty()) return removed;  // staging failed before there was one
+  const Status emptied = give_back_temporary(leftover.temporary);
   return removed ? emptied : removed;
 }
 

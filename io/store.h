@@ -127,6 +127,13 @@ class Store {
   [[nodiscard]] Expected<SealedOutput> seal(scheduler::AttemptId attempt, const AttemptSpec& spec,
                                             size_t i);
   Status clean(scheduler::AttemptId attempt);  // removes the attempt's directory
+  // The same in two steps: it counts no more, and what is to be removed when there is time.
+  struct Leftover {
+    std::filesystem::path folder;  // "": nothing
+    std::filesystem::path temporary;
+  };
+  [[nodiscard]] Leftover release(scheduler::AttemptId attempt);
+  Status remove(const Leftover& leftover);
   // Copies the attempt's working directory (no larger than `bytes_max`, inputs as links) to `to`,
   // for failed/. What was too large is named in `to`/LEFT_OUT.
   Status keep_failed(scheduler::AttemptId attempt, const std::filesystem::path& to,

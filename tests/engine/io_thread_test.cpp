@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 #include <poll.h>
 
+#include <future>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -29,6 +31,58 @@ TEST_CASE("io thread: jobs run there, in order, and their completions here, in o
   CHECK(order == expected);
   CHECK(job_threads.front() != std::this_thread::get_id());
   CHECK(job_threads.front() == job_threads.back());
+}
+
+TEST_CASE("io thread: what may wait comes after all that was posted, before it and meanwhile") {
+  std::vector<std::string> order;
+  {
+    IoThread io("test-io");
+    std::promise<void> go;
+    const auto add = [&order](const std::string& name) {
+      return [&order, name]() -> IoThread::Completion {
+        order.push_back(name);
+        return {};
+      };
+    };
+    io.post([&go, held = go.get_future().share()]() -> IoThread::Completion {
+      held.wait();
+      return {};
+    });
+    io.post(add("a"));
+    io.post_later(add("later"));
+    io.post(add("b"));
+    io.post(add("c"));
+    go.set_value();
+  }
+  CHECK(order == std::vector<std::string>{"a", "b", "c", "later"});
+}
+
+TEST_CASE("io thread: what may wait runs once, and never before what it was posted behind") {
+  constexpr int kMany = 200;
+  std::vector<int> later_at;  // how many others had run
+  int run = 0;
+  {
+    IoThread io("test-io");
+    std::promise<void> go;
+    io.post([held = go.get_future().share()]() -> IoThread::Completion {
+      held.wait();
+      return {};
+    });
+    for (int i = 0; i < kMany; ++i) {
+      io.post_later([&]() -> IoThread::Completion {
+        later_at.push_back(run);
+        return {};
+      });
+      io.post([&run]() -> IoThread::Completion {
+        ++run;
+        return {};
+      });
+    }
+    go.set_value();
+  }
+  REQUIRE(later_at.size() == kMany);
+  for (int i = 0; i < kMany; ++i) CHECK(later_at[static_cast<size_t>(i)] >= i);
+  CHECK(run == kMany);
 }
 
 TEST_CASE("io thread: the destructor finishes what was posted") {
