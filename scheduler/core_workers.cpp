@@ -106,7 +106,7 @@ std::map<AttemptId, Core::State::Flight>::iterator Core::State::find_flight(Work
 // The attempt is over for its worker: its slot is free for the next one. The instance's state is
 // the caller's to change.
 Core::State::FlightEntry Core::State::end_flight(std::map<AttemptId, Flight>::iterator it) {
-  FlightEntry entry(it->first, std::move(it->second));
+  FlightEntry entry(it->first, it->second);
   flights.erase(it);
   unpromise(entry.second);
   free_slot(entry.first, entry.second);
