@@ -1,7 +1,7 @@
 #!/bin/bash
 # Builds Sluice and runs its tests:
 #
-#   tests/run.sh [--only PATTERN] [--long] [--preset NAME] [--unit] [--werror]
+#   tests/run.sh [--only PATTERN] [--long] [--preset NAME] [--unit] [--werror] [--build]
 #
 #   --only PATTERN  suites whose name contains PATTERN (scheduler, io, e2e/quickstart, ...); when
 #                   none does, the doctest cases whose name contains it
@@ -9,6 +9,7 @@
 #   --preset NAME   a preset of CMakePresets.json instead of `release`; `tsan` only with --unit
 #   --unit          only the doctest binaries: no script, and nothing is built that only scripts need
 #   --werror        warnings are errors
+#   --build         only builds
 #
 # A suite is a doctest binary (tests/<folder> is test_<folder>), or a script in tests/tidy, tests/mpi,
 # tests/e2e or tests/cluster that sources tests/support/check.sh. A script with a line `# slow: why` runs only with --long, with
@@ -19,7 +20,7 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 . jobscripts/prepare.sh
 
-only='' preset=release unit=false werror=OFF
+only='' preset=release unit=false werror=OFF build_only=false
 while (($#)); do
   case $1 in
     --only) only=${2:?'--only needs a pattern'} && shift ;;
@@ -27,6 +28,7 @@ while (($#)); do
     --long) export SLUICE_LONG=1 ;;
     --unit) unit=true ;;
     --werror) werror=ON ;;
+    --build) build_only=true ;;
     *) echo "error: '$1' is no option of tests/run.sh: see the head of that file" >&2 && exit 2 ;;
   esac
   shift
@@ -36,7 +38,7 @@ build=$PWD/build/$preset
 logs=$build/test-logs
 export SLUICE_BUILD=$build
 passed=0 failed=0 skipped=0
-seconds_max=$([[ ${SLUICE_LONG:-} == 1 ]] && echo 3600 || echo 900)  # of a script; half of it for a binary
+seconds_max=$([[ ${SLUICE_LONG:-} == 1 ]] && echo 3600 || echo 1800)  # of a script; half of it for a binary
 
 finish() {
   echo "$passed passed, $failed failed, $skipped skipped"
@@ -63,13 +65,16 @@ unit_targets() {
     grep -v '^test_main$'
 }
 
+# One at a time builds in a folder: see .ci/run and e2e/fuzz.
 build_everything() {
-  local targets=()
+  local targets=() lock
+  mkdir -p "$build" && exec {lock}>"$build/lock" && flock "$lock" || return 1
   cmake --preset "$preset" -DSLUICE_TESTS=ON -DSLUICE_WERROR="$werror" || return 1
   if $unit; then mapfile -t targets < <(unit_targets); fi
   # The others have one thread, or MPI, whose own threads would fill the report.
   if [[ $preset == tsan ]]; then targets=(test_io test_engine); fi
-  ninja -C "$build" "${targets[@]}"
+  ninja -C "$build" "${targets[@]}" {lock}>&- || return 1
+  exec {lock}>&-
 }
 
 prepare build tests || { failed=1 && finish; }
@@ -80,6 +85,7 @@ if ! build_everything >"$logs/build.log" 2>&1; then
   finish
 fi
 printf 'built preset %s in %.0f s\n' "$preset" "$(seconds_since "$started")"
+if $build_only; then finish; fi
 
 # ---------------------------------------------------------------- suites
 

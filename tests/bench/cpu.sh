@@ -51,7 +51,7 @@ share_of_user() {
 
 can_count() { perf stat -x, -e instructions:u -o "$work/perf" /bin/true 2>/dev/null && ! grep -q 'not ' "$work/perf"; }
 simulated_instructions() {
-  valgrind --tool=callgrind --callgrind-out-file=/dev/null "$build/tests/bench_simulator" "$1" 2>&1 |
+  valgrind --tool=callgrind --callgrind-out-file=/dev/null "$build/tests/bench_simulator" simulator "$1" 2>&1 |
     sed -nE 's/.*Collected : ([0-9]+).*/\1/p'
 }
 
@@ -104,9 +104,9 @@ if [[ -n $counts ]]; then
 else
   note "rank 0, user instructions per no-op instance: perf cannot count them here"
 fi
-if type -P valgrind >/dev/null && [[ -x $build/tests/bench_simulator ]]; then
+if [[ ${CALLGRIND:-yes} == yes ]] && type -P valgrind >/dev/null; then
   sample simulated "$(calc "($(simulated_instructions 1000) - $(simulated_instructions 500)) / 505")"
   figure simulated "instructions per simulated instance: core, agents, codec and the simulator"
 else
-  note "instructions per simulated instance: valgrind is not installed"
+  note "instructions per simulated instance: not counted (valgrind is not installed, or CALLGRIND=no)"
 fi

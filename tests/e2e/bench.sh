@@ -3,7 +3,7 @@
 # do not rot; what they print is looked at, not the figures.
 . "$(dirname "$0")/../support/check.sh"
 bench=${repository:?}/tests/bench
-export ROUNDS=1 SPAWNS=10 TASKS=20 CHAIN=3 WORK_S=1 SIZES_US=4000 LINKS=2 WAIT_MS=50 IDLE_S=0.2 REST_S=0.2
+export ROUNDS=1 SPAWNS=10 TASKS=20 CHAIN=3 WORK_S=1 SIZES_US=4000 LINKS=2 WAIT_MS=50 IDLE_S=0.2 REST_S=0.2 CALLGRIND=no
 
 # has_figure REGEX: the last output has a figure with that text and a positive number.
 has_figure() { check_says "bench: a figure says '$1'" "$1[^|]* +[0-9.e+-]+  \([0-9.e+-]+\.\.[0-9.e+-]+\)"; }

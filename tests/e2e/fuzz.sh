@@ -19,8 +19,9 @@ findings=$fuzz/findings
 targets=(spec expression journal wire h5_protocol)
 # With warnings as errors where this build has that: else all of it would be compiled twice.
 werror=$(sed -n 's/^SLUICE_WERROR:BOOL=//p' "$build/CMakeCache.txt" 2>/dev/null)
-check "fuzz: the targets build" eval 'cd "$repository" && cmake --preset asan -DSLUICE_WERROR=${werror:-OFF} &&
-  ninja -C "$fuzz" "${targets[@]/#/fuzz_}"' || exit 1
+mkdir -p "$fuzz"
+check "fuzz: the targets build" eval 'cd "$repository" && flock "$fuzz/lock" bash -c "
+  cmake --preset asan -DSLUICE_WERROR=${werror:-OFF} && ninja -C $fuzz ${targets[*]/#/fuzz_}"' || exit 1
 mkdir -p "$findings"
 
 # To look for leaks the process has to stop its own threads as a debugger does: not allowed to all.
