@@ -24,8 +24,9 @@ class PollBackoff {
     }
     if (bulk) return kBulk;
     const scheduler::Duration quiet_for = now - active_at_;
-    const scheduler::Duration most =
-        quiet_for < kBusy ? kBusySleep : quiet_for < kIdleAfter ? kQuietSleep : kIdleSleep;
+    const scheduler::Duration most = quiet_for < kBusy        ? kBusySleep
+                                     : quiet_for < kIdleAfter ? kQuietSleep
+                                                              : kIdleSleep;
     sleep_ = std::min(sleep_ * 2, most);
     return sleep_;
   }
