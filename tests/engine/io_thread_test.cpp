@@ -44,7 +44,7 @@ TEST_CASE("io thread: what may wait comes after all that was posted, before it a
         return {};
       };
     };
-    io.post([&go, held = go.get_future().share()]() -> IoThread::Completion {
+    io.post([held = go.get_future().share()]() -> IoThread::Completion {
       held.wait();
       return {};
     });
