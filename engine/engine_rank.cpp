@@ -349,7 +349,7 @@ void Loop::take_turn() {
   }
 }
 
-bool Loop::scheduler_lost() const { return !scheduler_ && worker_->scheduler_lost(clock_.now()); }
+bool Loop::scheduler_lost() const { return !scheduler_ && worker_->scheduler_lost(now()); }
 
 int Loop::run() {
   while (!finished()) {

@@ -73,7 +73,8 @@ void end_hung_rank(int mpi_rank, int64_t seconds) {
   pollfd out{STDERR_FILENO, POLLOUT, 0};  // that it cannot be written may be why it hangs
   if (poll(&out, 1, 0) > 0 && out.revents == POLLOUT) {
     std::cerr << "sluice: error: rank " << mpi_rank << " hangs for " << seconds
-              << " s and is ended; most likely MPI waits for a peer that died\n";
+              << " s and is ended; most likely MPI waits for a peer that died; what it did is done "
+                 "elsewhere, or by the same command again\n";
   }
   (void)raise(SIGKILL);
 }
