@@ -93,6 +93,7 @@ Guard::Guard(const ProcessTree& tree)
 int Guard::run() {
   set_process_name("sluice-guard");
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  ::signal(SIGCHLD, SIG_DFL);  // who starts us may ignore it: then no child would ever be reported
   const sigset_t set = guarded_signals();
   ::sigprocmask(SIG_BLOCK, &set, nullptr);
   io::set_fault_mpi_rank(tree_.mpi_rank);  // before the fork: the launcher's, too

@@ -106,6 +106,18 @@ hops=$(stat -c %s hops hops_on)
 check "the chains stopped where they were" \
   eval '[[ $(stat -c %s hops hops_on) == "$hops" ]] && (($(stat -c %s hops_on) < 20000))'
 
+# -- who starts us ignores or blocks what we wait for ---------------------------------------------
+cat >inherited.yaml <<YAML
+sluice: 1
+name: inherited
+tasks: {all: {sh: echo fine >"\$OUT_x", outputs: {x: {file: x}}}}
+YAML
+for signals in --ignore-signal=CHLD --block-signal=CHLD --ignore-signal --block-signal; do
+  rm -rf inherited.run
+  check_status "inherited signals: a run under env $signals succeeds" 0 \
+    timeout -k 1 60 env "$signals" "$sluice" run inherited.yaml
+done
+
 # -- a fork bomb against the limit of its user ----------------------------------------------------
 # The limit counts what the user has anywhere, so this is a user that nobody else is.
 if [[ $(id -u) == 0 ]] && command -v setpriv >/dev/null; then

@@ -126,7 +126,13 @@ mkfifo never
 exec {never}<>never
 pause() { read -r -t "$1" -u "$never" || true; }
 
-running() { kill -0 "$run" 2>/dev/null; }
+# Not by kill -0: for that the shell must have reaped it, and under load bash 5.2 once stopped doing so.
+running() {
+  local stat=''
+  read -r stat 2>/dev/null <"/proc/$run/stat"
+  stat=${stat##*) }
+  [[ -n $stat && $stat != [ZX]* ]]
+}
 
 # await SECONDS COMMAND...: until it succeeds, the run has ended, or the time is over.
 await() {
@@ -254,7 +260,7 @@ is_done() { "${sluice:?}" status p.run --exit-code >/dev/null 2>&1; }
 
 # await_end WHAT: its status in $status. A run that does not end is ended, and that is wrong.
 await_end() {
-  local pid
+  local pid pids
   status=0
   await "$hang_after" mpirun_waits_for_the_dead || true
   if running && mpirun_waits_for_the_dead; then
@@ -262,8 +268,9 @@ await_end() {
     await 20 false || true
   fi
   if running; then
-    wrong "the $1 hangs: $(own_processes | wc -l) processes"
-    for pid in $(own_processes); do kill -9 "$pid" 2>/dev/null; done
+    mapfile -t pids < <(own_processes)
+    wrong "the $1 hangs: ${#pids[@]} processes"
+    kill -9 "${pids[@]}" 2>/dev/null
   fi
   wait "$run" 2>/dev/null || status=$?
 }
