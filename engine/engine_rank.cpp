@@ -352,11 +352,12 @@ void Loop::take_turn() {
 bool Loop::scheduler_lost() const { return !scheduler_ && worker_->scheduler_lost(now()); }
 
 int Loop::run() {
-  while (!finished()) {
+  while (true) {
     if (context_.hang_watch != nullptr) context_.hang_watch->turn();
     watch_.begin(now());
     take_turn();
     watch_.end(now());
+    if (finished()) break;
     if (scheduler_lost()) {
       std::cerr << "sluice: worker " << context_.mpi_rank << " on " << context_.node.host
                 << " has not heard from rank 0 for "

@@ -43,6 +43,7 @@ calc() { awk "BEGIN {printf \"%.9g\", $1}" 2>/dev/null || echo nan; }
 median() { sort -g | awk '{v[NR] = $1} END {print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2}'; }
 
 sample() { bench_samples[$1]+="$2"$'\n'; }
+last() { printf %s "${bench_samples[$1]}" | tail -n 1; }
 median_of() { printf %s "${bench_samples[$1]}" | median; }
 
 # figure KEY TEXT [TARGET]: TARGET is '<= NUMBER' or '>= NUMBER'.
