@@ -274,6 +274,7 @@ void Loop::unreadable(WorkerId from) {
 bool Loop::read_launcher() {
   std::vector<LaunchMessage> messages;
   const bool alive = launcher_.read(messages);
+  if (!messages.empty()) active_ = true;  // what we say about them is answered
   for (const LaunchMessage& one : messages) {
     if (worker_) worker_->on_launcher(now(), one);
   }
@@ -317,8 +318,11 @@ void Loop::wait() {
   if (transport_.ready()) {
     timeout_ns = 0;  // rank 0 and its own worker talk to each other
   } else if (context_.polled) {
-    timeout_ns =
-        std::min(timeout_ns, backoff_.next(at, active_, bulk || transport_.pending() > 0).ns);
+    const bool supplied =
+        (!scheduler_ || scheduler_->workers_supplied()) && (!worker_ || worker_->supplied());
+    const scheduler::Duration sleep =
+        backoff_.next(at, active_, bulk || transport_.pending() > 0, supplied);
+    timeout_ns = std::min(timeout_ns, sleep.ns);
   }
   std::vector<pollfd> fds{
       {signal_fd_, POLLIN, 0}, {launcher_.fd(), POLLIN, 0}, {checker_.fd(), POLLIN, 0}};

@@ -2,6 +2,8 @@
 // I/O wake it at once, so what these times cost is the way between ranks: 50 us after something
 // came, doubling to 200 us while more is likely (kBusy), then to 1 ms, to 4 ms when nothing has
 // happened for a second; at most 20 us while bulk data is in flight. Signs of life are no activity.
+// Where every slot has its next attempts waiting nothing is urgent, and 2 ms will do at once: what
+// is sent ahead of short ones covers 5 ms (scheduler/core_ahead.cpp).
 //
 // It never spins: answers to what was just sent come when a process has run, half a millisecond
 // later at best. A poll costs some microseconds, so a run that is busy pays 2 to 3 % of a core.
@@ -16,13 +18,14 @@ namespace sluice::engine {
 
 class PollBackoff {
  public:
-  scheduler::Duration next(scheduler::Instant now, bool active, bool bulk) {
+  scheduler::Duration next(scheduler::Instant now, bool active, bool bulk, bool supplied) {
     if (active) {
       active_at_ = now;
       sleep_ = kFirst;
-      return bulk ? kBulk : sleep_;
     }
     if (bulk) return kBulk;
+    if (supplied) return kSuppliedSleep;
+    if (active) return sleep_;
     const scheduler::Duration quiet_for = now - active_at_;
     const scheduler::Duration most = quiet_for < kBusy        ? kBusySleep
                                      : quiet_for < kIdleAfter ? kQuietSleep
@@ -37,6 +40,7 @@ class PollBackoff {
   static constexpr scheduler::Duration kBusy = scheduler::milliseconds(20);
   static constexpr scheduler::Duration kBusySleep = scheduler::microseconds(200);
   static constexpr scheduler::Duration kQuietSleep = scheduler::milliseconds(1);
+  static constexpr scheduler::Duration kSuppliedSleep = scheduler::milliseconds(2);
   static constexpr scheduler::Duration kIdleAfter = scheduler::seconds(1);
   static constexpr scheduler::Duration kIdleSleep = scheduler::milliseconds(4);
   scheduler::Instant active_at_;

@@ -57,6 +57,7 @@ class SchedulerRank {
   // Lets the core choose; call once after each batch of events.
   void schedule(scheduler::Instant now);
   [[nodiscard]] scheduler::Instant next_deadline() const;
+  [[nodiscard]] bool workers_supplied() const { return core_.workers_supplied(); }
   // All workers have left (or are not waited for any longer) and the end is on disk.
   [[nodiscard]] bool finished(scheduler::Instant now) const;
   [[nodiscard]] int exit_code() const { return exit_code_; }

@@ -58,6 +58,7 @@ class WorkerRank {
   [[nodiscard]] bool scheduler_lost(
       scheduler::Instant now) const;  // rank 0 has been silent too long
   [[nodiscard]] bool bulk_active() const { return fetch_.active(); }
+  [[nodiscard]] bool supplied() const { return agent_.supplied(); }
 
  private:
   struct Attempt {

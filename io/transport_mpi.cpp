@@ -197,6 +197,8 @@ void MpiTransport::Engine::send(WorkerId to, Channel channel, Bytes message) {
     active_.push_back({to.value, channel});
   }
   post(to.value, channel);
+  // A short one is mostly complete at once: then there is nothing to come back for.
+  if (lane.posted.size() == 1) retire_completed(to.value, channel);
 }
 
 void MpiTransport::Engine::count_out(Peer& peer, size_t bytes) {

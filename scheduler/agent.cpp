@@ -669,6 +669,8 @@ size_t Agent::running() const {
                     [](const auto& entry) { return entry.second.stage == Stage::kRunning; }));
 }
 
+bool Agent::supplied() const { return !state_->queue.empty() && state_->queue.size() >= running(); }
+
 const Slots& Agent::slots() const { return state_->slots; }
 
 void Agent::check_invariants() const {

@@ -200,6 +200,7 @@ class Agent {
   [[nodiscard]] Instant next_deadline() const;
   [[nodiscard]] size_t attempts() const;  // known and not reported yet
   [[nodiscard]] size_t running() const;
+  [[nodiscard]] bool supplied() const;  // as many attempts wait here as run: no word is urgent
   [[nodiscard]] const Slots& slots() const;
   void check_invariants() const;
 

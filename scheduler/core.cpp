@@ -134,6 +134,20 @@ uint64_t Core::decision_count() const { return state_->decision_count; }
 uint64_t Core::steps() const { return state_->steps; }
 bool Core::waits_for_sync() const { return !state_->idle.empty() && !state_->ended; }
 
+bool Core::workers_supplied() const {
+  bool any = false;
+  for (const State::WorkerRecord& worker : state_->workers) {
+    if (!worker.alive() || worker.slots.empty()) {
+      continue;
+    }
+    if (worker.ahead.size() < worker.slots.size()) {
+      return false;
+    }
+    any = true;
+  }
+  return any;
+}
+
 Counts Core::counts() const {
   const auto count = [this](InstanceState state) {
     return state_->state_counts[static_cast<size_t>(state)];

@@ -95,6 +95,9 @@ class Core {
   // Something will happen at the next RecordsSynced that covers decision_count().
   [[nodiscard]] bool waits_for_sync() const;
 
+  // Everybody who runs something has as much waiting there: nobody needs a message at once.
+  [[nodiscard]] bool workers_supplied() const;
+
   // -- queries, for status, why, progress and tests --
   [[nodiscard]] Counts counts() const;
   [[nodiscard]] InstanceState state(InstanceId instance) const;
