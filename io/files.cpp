@@ -91,10 +91,11 @@ class RealFiles final : public Files {
     if (!descriptor.open()) return error_of("open", file, errno);
     struct stat information {};
     if (::fstat(descriptor.get(), &information) != 0) return error_of("read", file, errno);
-    std::string content(static_cast<size_t>(information.st_size), '\0');
+    // More than it has: the end is seen without another look, and it may be growing.
+    std::string content(static_cast<size_t>(information.st_size) + 4096, '\0');
     size_t length = 0;
     while (true) {
-      if (length == content.size()) content.resize(length + 4096);  // it may be growing
+      if (length == content.size()) content.resize(length + 4096);
       const ssize_t got = uninterrupted([&] {
         return ::read(descriptor.get(), content.data() + length, content.size() - length);
       });

@@ -188,7 +188,7 @@ struct JournalState {
     std::map<std::string, record::Durable>
         durable;  // by output; erased by Removed and by a later done with other content
     std::set<std::string> unsynced;  // outputs whose durable record no sync record came after
-    std::optional<record::Attempt> last_failure;  // after the last done
+    std::unique_ptr<record::Attempt> last_failure;  // after the last done; large and rare
     std::string skipped_because;
     std::optional<size_t> part_names;  // which of `key_parts` says what done->parts are
   };

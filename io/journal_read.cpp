@@ -1,8 +1,9 @@
 // Reading the journal: one record from its line, one segment, and the chain of segments.
 
+#include <simdjson.h>
+
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "io/journal.h"
@@ -13,7 +14,7 @@ namespace sluice::io {
 
 namespace {
 
-using nlohmann::json;
+namespace dom = simdjson::dom;
 
 template <class T>
 bool parse_number(std::string_view text, T& number, int base = 10) {
@@ -25,32 +26,32 @@ bool parse_number(std::string_view text, T& number, int base = 10) {
 // later version may have written the record.
 class Members {
  public:
-  explicit Members(const json& object) : object_(object) {}
+  explicit Members(dom::object object) : object_(object) {}
 
-  [[nodiscard]] std::string text(const char* name) const {
-    if (const json* found = find(name); found != nullptr && found->is_string()) {
-      return found->get_ref<const std::string&>();
-    }
-    const json* hex = find((std::string(name) + "_hex").c_str());
-    return hex != nullptr && hex->is_string() ? from_hex_bytes(hex->get_ref<const std::string&>())
-                                              : "";
+  [[nodiscard]] std::string text(std::string_view name) const {
+    std::string_view found;
+    if (find(name).get(found) == simdjson::SUCCESS) return std::string(found);
+    return find(std::string(name) + "_hex").get(found) == simdjson::SUCCESS ? from_hex_bytes(found)
+                                                                            : "";
   }
   template <class T>
-  [[nodiscard]] T number(const char* name) const {
-    const json* found = find(name);
-    if (found == nullptr || !found->is_number_integer()) return T{};
-    if (found->is_number_unsigned()) return narrow<T>(found->get<uint64_t>());
-    return narrow<T>(found->get<int64_t>());
+  [[nodiscard]] T number(std::string_view name) const {
+    int64_t number = 0;
+    if (find(name).get(number) == simdjson::SUCCESS) return narrow<T>(number);
+    uint64_t large = 0;
+    return find(name).get(large) == simdjson::SUCCESS ? narrow<T>(large) : T{};
   }
-  [[nodiscard]] bool flag(const char* name) const {
-    const json* found = find(name);
-    return found != nullptr && found->is_boolean() && found->get<bool>();
+  [[nodiscard]] bool flag(std::string_view name) const {
+    bool flag = false;
+    return find(name).get(flag) == simdjson::SUCCESS && flag;
   }
-  [[nodiscard]] bool has(const char* name) const { return find(name) != nullptr; }
-  [[nodiscard]] scheduler::Hash128 hash(const char* name) const {
-    const json* found = find(name);
-    if (found == nullptr || !found->is_string()) return {};
-    const auto parsed = from_hex(found->get_ref<const std::string&>());
+  [[nodiscard]] bool has(std::string_view name) const {
+    return find(name).error() == simdjson::SUCCESS;
+  }
+  [[nodiscard]] scheduler::Hash128 hash(std::string_view name) const {
+    std::string_view found;
+    if (find(name).get(found) != simdjson::SUCCESS) return {};
+    const auto parsed = from_hex(found);
     return parsed.ok() ? *parsed : scheduler::Hash128{};
   }
   [[nodiscard]] scheduler::AttemptId attempt() const {
@@ -70,18 +71,18 @@ class Members {
         {number<int64_t>("wall_ns")}, {number<int64_t>("cpu_ns")}, number<int64_t>("memory_peak")};
   }
   template <class F>
-  void each(const char* name, F&& function) const {
-    const json* found = find(name);
-    if (found == nullptr || !found->is_array()) return;
-    for (const json& element : *found) {
-      if (element.is_object()) function(Members(element));
+  void each(std::string_view name, F&& function) const {
+    dom::array found;
+    if (find(name).get(found) != simdjson::SUCCESS) return;
+    for (const dom::element element : found) {
+      dom::object object;
+      if (element.get(object) == simdjson::SUCCESS) function(Members(object));
     }
   }
 
  private:
-  [[nodiscard]] const json* find(const char* name) const {
-    const auto found = object_.find(name);
-    return found == object_.end() ? nullptr : &*found;
+  [[nodiscard]] simdjson::simdjson_result<dom::element> find(std::string_view name) const {
+    return object_.at_key(name);
   }
   template <class T, class Wide>
   static T narrow(Wide wide) {
@@ -96,7 +97,7 @@ class Members {
     }
     return bytes;
   }
-  const json& object_;
+  dom::object object_;
 };
 
 record::Run read_run(const Members& m) {
@@ -309,7 +310,7 @@ class Merge {
     state_.attempts.push_back(r);
     JournalState::InstanceFacts& f = facts(r.task, r.item);
     f.skipped_because.clear();
-    f.last_failure = std::move(r);
+    f.last_failure = std::make_unique<record::Attempt>(std::move(r));
   }
   void take(record::Skipped&& r) { facts(r.task, r.item).skipped_because = std::move(r.because); }
   void take(record::Removed&& r) {
@@ -368,8 +369,11 @@ Expected<Record> decode_record(std::string_view line) {
   if (line.ends_with('\n')) line.remove_suffix(1);
   const Status whole = check_record_sum(line);
   if (!whole) return whole.error();
-  const json object = json::parse(line.begin(), line.end(), nullptr, false);
-  if (!object.is_object()) return Error{"it is not a JSON object"};
+  thread_local dom::parser parser;  // its memory is used again
+  dom::object object;
+  if (parser.parse(line.data(), line.size()).get(object) != simdjson::SUCCESS) {
+    return Error{"it is not a JSON object"};
+  }
   return read_record(Members(object));
 }
 

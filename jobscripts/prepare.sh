@@ -21,6 +21,7 @@ build    | module yaml-cpp        | libyaml-cpp-dev    | yaml-cpp 0.7 or newer
 build    | module hwloc           | libhwloc-dev       | hwloc 2
 build    | module libxxhash       | libxxhash-dev      | xxHash 0.8
 build    | header nlohmann/json.hpp | nlohmann-json3-dev | nlohmann-json 3
+build    | module simdjson        | libsimdjson-dev    | simdjson 3
 build    | header CLI/CLI.hpp     | libcli11-dev       | CLI11 2
 optional | command ccache         | ccache             | ccache
 optional | command ld.mold        | mold               | mold

@@ -79,7 +79,7 @@ TEST_CASE("explain: whom an instance waits for, the first few by name and how th
   Forecast forecast = nothing_done(*p);
   forecast.verdicts[0].kind = Verdict::Kind::kUpToDate;
   auto& failed = forecast.journal.instances[{"make", "n=2"}];
-  failed.last_failure.emplace();
+  failed.last_failure = std::make_unique<io::record::Attempt>();
   failed.last_failure->cause = "signal";
   failed.last_failure->signal = 11;
   const Explanation sum = Explainer(*p, forecast, nullptr).explain(p->find("sum", ""));
@@ -150,7 +150,8 @@ TEST_CASE("explain: failures since the last success, with cause and host") {
   forecast.journal.attempts = {failure};
   failure.item = "n=2";
   forecast.journal.attempts.push_back(failure);
-  forecast.journal.instances[{"make", "n=1"}].last_failure = forecast.journal.attempts[0];
+  forecast.journal.instances[{"make", "n=1"}].last_failure =
+      std::make_unique<io::record::Attempt>(forecast.journal.attempts[0]);
   const Explanation one = Explainer(*p, forecast, nullptr).explain(InstanceId(0));
   REQUIRE(one.failures.size() == 1);
   CHECK(one.failures[0].cause == "exit 3");

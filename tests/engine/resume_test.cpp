@@ -127,7 +127,7 @@ TEST_CASE("resume: a finished instance comes back in the spec's order of outputs
 
 TEST_CASE("resume: a failed or unfinished instance is not restored") {
   World world;
-  world.facts("part", "k=1").last_failure = io::record::Attempt{};
+  world.facts("part", "k=1").last_failure = std::make_unique<io::record::Attempt>();
   CHECK(world.resume(read_spec(kSpec)).restored.empty());
 }
 
