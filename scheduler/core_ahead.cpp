@@ -25,6 +25,7 @@ constexpr Duration kAheadCovers = milliseconds(5);
 // A worker whose slots have not changed hands for so long gets one attempt ahead per slot.
 constexpr Duration kStalledAfter = kAheadCovers * 10;
 constexpr Duration kLong = seconds(10);
+constexpr size_t kSurplusLooks = 8;     // workers looked at in a schedule(), in turn
 constexpr int64_t kMicrosecond = 1000;  // in ns
 constexpr int64_t kWeight = 4;  // an attempt moves the estimate by 1 / kWeight of the difference
 
@@ -148,8 +149,10 @@ void Core::State::take_back_ahead() {
   for (size_t w = 0; w < workers.size(); ++w) {
     if (!workers[w].ahead.empty()) {
       donors.push_back({WorkerId(w), workers[w].ahead.size()});
-      take_back_surplus(workers[w]);
     }
+  }
+  for (size_t i = std::min(kSurplusLooks, donors.size()); i > 0; --i) {
+    take_back_surplus(at(donors[surplus_turn++ % donors.size()].worker));
   }
   if (!donors.empty()) {
     take_back_for_idle(donors);

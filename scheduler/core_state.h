@@ -177,7 +177,8 @@ struct Core::State {
   size_t failures = 0;  // failed instances of tasks that do not ignore failures
   Digest digest;
   uint64_t decision_count = 0;
-  uint64_t steps = 0;  // things looked at to decide: what tests bound instead of time
+  uint64_t steps = 0;       // things looked at to decide: what tests bound instead of time
+  size_t surplus_turn = 0;  // counts whose surplus ahead is looked at next
   std::vector<Decision>* out = nullptr;
   // Scratch of schedule().
   std::vector<uint32_t> object_marks;

@@ -98,18 +98,22 @@ doctest_counts() {
 # Where the kernel spreads addresses widely, ThreadSanitizer finds its own place taken.
 in_place=()
 if [[ $preset == tsan ]] && setarch -R true 2>/dev/null; then in_place=(setarch -R); fi
+# It makes a fork of every vfork: what the child says before exec does not reach the parent, which
+# does not wait for the exec either. What tests just that is left out, and counted as skipped.
+vfork_cases='launcher: what cannot start*,launcher: attempts of every kind leave*'
 
 # run_doctest SUITE BINARY: the suite's cases, or those that --only names.
 run_doctest() {
   local suite=$1 log=$logs/$1.log filter=() status=0 started=$EPOCHREALTIME p f s
   if [[ -n $only && $cases_by_name == true ]]; then filter=(--test-case="*$only*"); fi
+  if [[ $preset == tsan ]]; then filter+=(--test-case-exclude="$vfork_cases"); fi
   timeout -k 10 $((seconds_max / 2)) "${in_place[@]}" "$2" --no-colors=true "${filter[@]}" >"$log" 2>&1 </dev/null || status=$?
   read -r p f s < <(doctest_counts "$log")
   if ((status != 0 && f == 0)); then
     f=1
     echo "the binary left with status $status$([[ $status == 124 ]] && echo ' (time limit)')" >>"$log"
   fi
-  if ((${#filter[@]})); then s=0; fi
+  if [[ ${filter[*]} == *--test-case=* ]]; then s=0; fi
   report "$suite" "$p" "$f" "$s" "$(seconds_since "$started")" "$log"
 }
 

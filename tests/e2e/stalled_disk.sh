@@ -45,7 +45,7 @@ YAML
 begin() {
   rm -rf disk/run ran
   : >ran
-  timeout 300 "$@" --run-dir disk/run --lost-after "$lost_after" >run.log 2>&1 &
+  SLUICE_DEBUG=1 timeout 300 "$@" --run-dir disk/run --lost-after "$lost_after" >run.log 2>&1 &
   run=$!
 }
 ran_at_least() { (($(wc -l <ran) >= $1)); }
@@ -56,6 +56,8 @@ outlast_stall() {
   wait_until $((stall_seconds + 60)) eval "((SECONDS > $until))"
 }
 result_count() { find disk/run/results/make -type f -exec grep -l '^result ' {} + | wc -l; }
+# What a rank's control thread waited for at most in one turn, in ms; the stall is seconds.
+longest_wait() { sed -nE 's/.*blocked for more than 1 ms, at most ([0-9]+) ms$/\1/p' run.log | sort -n | tail -n 1; }
 says() { grep -qE -- "$1" run.log; }
 
 # -- the run goes on
@@ -72,6 +74,8 @@ for how in alone mpirun; do
   check_equal "$how: it ends well" $? 0 || tail -n 20 run.log
   check_equal "$how: no worker was declared lost" "$(grep -c 'is lost' run.log)" 0
   check_equal "$how: nor recorded as lost" "$(cat disk/run/journal.*.jsonl | grep -c '"state":"lost"')" 0
+  check "$how: every rank says what its control thread waited for" says 'turns of the control thread'
+  check "$how: and no control thread waited for the disk" eval '(($(longest_wait) + 0 < 1000))'
   check_equal "$how: all results are there" "$(result_count)" 120
   check_equal "$how: nothing ran twice" "$(sort ran | uniq -d | wc -l)" 0
   check_equal "$how: what each task printed is there" \
