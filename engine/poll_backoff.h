@@ -24,9 +24,9 @@ class PollBackoff {
       sleep_ = kFirst;
     }
     if (bulk) return kBulk;
-    if (supplied) return kSuppliedSleep;
-    if (active) return sleep_;
     const scheduler::Duration quiet_for = now - active_at_;
+    if (supplied) return quiet_for < kIdleAfter ? kSuppliedSleep : kIdleSleep;
+    if (active) return sleep_;
     const scheduler::Duration most = quiet_for < kBusy        ? kBusySleep
                                      : quiet_for < kIdleAfter ? kQuietSleep
                                                               : kIdleSleep;

@@ -41,6 +41,7 @@ TEST_CASE(
   const Instant now{seconds(10).ns};
   CHECK(backoff.next(now, true, false, true) == milliseconds(2));
   CHECK(backoff.next(now, false, false, true) == milliseconds(2));
+  CHECK(backoff.next(now + seconds(1), false, false, true) == milliseconds(4));
   CHECK(backoff.next(now, false, true, true) == microseconds(20));
   CHECK(backoff.next(now, false, false, false) == microseconds(100));
 }

@@ -207,6 +207,23 @@ TEST_CASE("agent: attempts are staged while all slots are busy") {
   CHECK(bench.start(2) == Texts{"stage 2"});
 }
 
+TEST_CASE("agent: it is supplied while as many attempts wait as run") {
+  Bench bench({2, 0});
+  CHECK_FALSE(bench.agent().supplied());
+  bench.run(1);
+  bench.run(2);
+  CHECK_FALSE(bench.agent().supplied());
+  bench.start(3);
+  CHECK_FALSE(bench.agent().supplied());
+  bench.start(4);
+  CHECK(bench.agent().supplied());
+  bench.staged(3);
+  bench.exited(1);  // 3 runs instead, and only 4 waits
+  CHECK_FALSE(bench.agent().supplied());
+  bench.exited(2);
+  CHECK(bench.agent().supplied());  // 3 runs and 4 waits to be staged
+}
+
 TEST_CASE("agent: a staged attempt that does not fit is not overtaken by a smaller one") {
   Bench bench({4, 0});
   bench.run(1, {2, 0});

@@ -80,6 +80,21 @@ TEST_CASE("depth: what waits ahead follows how long attempts take, up and down")
   CHECK(in_flight(bench) == 4 + 4);
 }
 
+TEST_CASE("depth: workers are supplied while each that runs something has as much waiting") {
+  CoreBench bench(independent(10));
+  CHECK_FALSE(bench.core.workers_supplied());
+  bench.join(0, 2);
+  bench.join(1, 2);
+  bench.begin();
+  CHECK_FALSE(bench.core.workers_supplied());
+  bench.schedule();  // 2 and 2 run, 2 and 2 wait, 2 are left
+  CHECK(bench.core.workers_supplied());
+  work(bench, 2, seconds(1));
+  CHECK(bench.core.workers_supplied());
+  work(bench, 1, seconds(1));  // nothing is left for the third slot
+  CHECK_FALSE(bench.core.workers_supplied());
+}
+
 TEST_CASE("depth: the options bound it, to none at all") {
   for (const uint32_t most : {1U, 3U}) {
     CoreBench bench(independent(300), {.ahead_per_slot_max = most});
