@@ -65,10 +65,11 @@ round_done() { echo "${0##*/}: round $1 of $rounds done" >&2; }
 
 # ---------------------------------------------------------------- runs
 
-# seconds COMMAND...: how long it took. If it fails, that is shown and the script ends.
+# seconds COMMAND...: how long it took. If it fails, that is shown and the script ends, from within
+# whatever $(...) this is called.
 seconds() {
   local from=$EPOCHREALTIME
-  "$@" >"$work/out" 2>&1 || { tail -n 20 "$work/out" >&2 && exit 1; }
+  "$@" >"$work/out" 2>&1 || { tail -n 20 "$work/out" >&2 && kill -TERM $$ && exit 1; }
   calc "$EPOCHREALTIME - $from"
 }
 alone() { rm -rf "$work/run" && "$sluice" run "$1" --run-dir "$work/run"; }

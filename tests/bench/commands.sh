@@ -36,7 +36,7 @@ YAML
   mkdir "$work/order" "$work/chain"
   echo 0 >"$work/chain/n0"
   {
-    printf 'all: n%d\n' $((chain - 1))
+    printf '.PHONY: n0\nall: n%d\nn0:\n\t@/bin/true\n' $((chain - 1))
     for ((i = 1; i < chain; ++i)); do printf 'n%d: n%d\n\t@/bin/true\n' "$i" $((i - 1)); done
   } >"$work/order/Makefile"
   {

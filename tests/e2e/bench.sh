@@ -14,7 +14,8 @@ check "bench: a task notes when it began and ended, at least its work apart" \
 check "bench: no-op commands and chains are compared with the bare loop" "$bench/commands.sh" "$build"
 has_figure 'no-op commands, one process'
 has_figure 'the same by xargs'
-has_figure 'mpirun -n 2: bare spawns a hop'
+has_figure 'with files, mpirun -n 2: bare spawns of cp a hop'
+has_figure 'the same by make: bare spawns a hop'
 check "bench: the efficiency of small tasks is measured" "$bench/metg.sh" "$build"
 has_figure 'efficiency at 4 ms, two'
 check "bench: the start of a run is measured" "$bench/start.sh" "$build"
