@@ -10,6 +10,8 @@
 #   --unit          only the doctest binaries: no script, and nothing is built that only scripts need
 #   --werror        warnings are errors
 #   --build         only builds
+#   --ahead 'A B'   builds the doctest binaries of these presets, too, with what the scripts leave of the
+#                   processors: they mostly wait. With --long: 'asan tsan', for e2e/sanitizers
 #
 # A suite is a doctest binary (tests/<folder> is test_<folder>), or a script in tests/tidy, tests/mpi,
 # tests/e2e or tests/cluster that sources tests/support/check.sh. A script with a line `# slow: why` runs only with --long, with
@@ -20,15 +22,16 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 . jobscripts/prepare.sh
 
-only='' preset=release unit=false werror=OFF build_only=false
+only='' preset=release unit=false werror=OFF build_only=false ahead=''
 while (($#)); do
   case $1 in
     --only) only=${2:?'--only needs a pattern'} && shift ;;
     --preset) preset=${2:?'--preset needs a name'} && shift ;;
-    --long) export SLUICE_LONG=1 ;;
+    --long) export SLUICE_LONG=1 && ahead='asan tsan' ;;
     --unit) unit=true ;;
     --werror) werror=ON ;;
     --build) build_only=true ;;
+    --ahead) ahead=${2:?'--ahead needs names of presets'} && shift ;;
     *) echo "error: '$1' is no option of tests/run.sh: see the head of that file" >&2 && exit 2 ;;
   esac
   shift
@@ -41,6 +44,7 @@ passed=0 failed=0 skipped=0
 seconds_max=$([[ ${SLUICE_LONG:-} == 1 ]] && echo 3600 || echo 1800)  # of a script; half of it for a binary
 
 finish() {
+  wait
   echo "$passed passed, $failed failed, $skipped skipped"
   ((failed == 0)) && exit 0
   exit 1
@@ -65,7 +69,7 @@ unit_targets() {
     grep -v '^test_main$'
 }
 
-# One at a time builds in a folder: see .ci/run and e2e/fuzz.
+# One at a time builds in a folder: see --ahead and e2e/fuzz.
 build_everything() {
   local targets=() lock
   mkdir -p "$build" && exec {lock}>"$build/lock" && flock "$lock" || return 1
@@ -86,6 +90,14 @@ if ! build_everything >"$logs/build.log" 2>&1; then
 fi
 printf 'built preset %s in %.0f s\n' "$preset" "$(seconds_since "$started")"
 if $build_only; then finish; fi
+
+build_ahead() {
+  local other option=()
+  if [[ $werror == ON ]]; then option=(--werror); fi
+  renice -n 19 "$BASHPID"
+  for other in $ahead; do tests/run.sh --preset "$other" --unit --build "${option[@]}"; done
+}
+if [[ -z $only ]]; then build_ahead >"$logs/ahead.log" 2>&1 </dev/null & fi
 
 # ---------------------------------------------------------------- suites
 
