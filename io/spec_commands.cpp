@@ -236,13 +236,12 @@ class CommandReader {
   void check_member(NodeIndex node, size_t begin, std::string_view name, const std::string& member,
                     const std::vector<std::string>& known) {
     const std::string& text = tree_[node].text;
-    const bool read =
-        begin > 0 &&
-        (text[begin - 1] == '$' || (text[begin - 1] == '{' && begin > 1 && text[begin - 2] == '$'));
+    const std::string_view before = std::string_view(text).substr(0, begin);
+    const bool in_braces = before.ends_with("${");
     const size_t end = begin + name.size();
-    const bool has_default = end < text.size() && text[begin - 1] == '{' &&
+    const bool has_default = end < text.size() && in_braces &&
                              (text[end] == ':' || text[end] == '-' || text[end] == '+');
-    if (!read || has_default || std::find(known.begin(), known.end(), member) != known.end() ||
+    if (!(in_braces || before.ends_with('$')) || has_default || std::find(known.begin(), known.end(), member) != known.end() ||
         is_set_by_user(text, name) || is_set_by_user(task_.templates.start.setup, name)) {
       return;
     }
