@@ -187,13 +187,19 @@ int Guard::end_after_launcher() {
   RankReport report;
   const ssize_t got = ::recv(socket_.get(), &report, sizeof report, MSG_DONTWAIT);
   SLUICE_FAULT_POINT("guard.told");
-  if (got == sizeof report) return exit_code(report);
+  const bool told = got == sizeof report;
+  if (told && launcher_status_ == 0) return exit_code(report);
+  // It died, perhaps while it cleaned up after the rank: all of that once more.
   (void)kill_all_descendants(kKillBound);
-  report.begun = aftermath_.rank_had_begun();
+  if (!told) {
+    report.begun = aftermath_.rank_had_begun();
+    report.wait_status = launcher_status_;
+    report.in_order = false;
+  }
   aftermath_.clean();
-  aftermath_.note_lost("the launcher " + describe_wait_status(launcher_status_));
-  report.wait_status = launcher_status_;
-  report.in_order = false;
+  if (!report.in_order) {
+    aftermath_.note_lost("the launcher " + describe_wait_status(launcher_status_));
+  }
   return exit_code(report);
 }
 

@@ -330,7 +330,9 @@ void Launcher::finish() {
   SLUICE_FAULT_POINT("launcher.ending");
   const bool all_dead = kill_all_descendants(kKillBound);
   SLUICE_FAULT_POINT("launcher.killed");
+  // Before clean(), which takes away what tells it: should we die meanwhile, the guard knows.
   report_.begun = aftermath_.rank_had_begun();
+  (void)::send(guard_.get(), &report_, sizeof report_, MSG_NOSIGNAL);
   aftermath_.clean();
   SLUICE_FAULT_POINT("launcher.cleaned");
   if (guard_gone_) {
@@ -343,7 +345,6 @@ void Launcher::finish() {
                  "sluice: some processes of this run cannot be killed: they wait for a "
                  "device or file system; see 'ps -eo pid,state,args' for state D\n");
   }
-  (void)::send(guard_.get(), &report_, sizeof report_, MSG_NOSIGNAL);
 }
 
 }  // namespace

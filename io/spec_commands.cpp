@@ -241,7 +241,8 @@ class CommandReader {
     const size_t end = begin + name.size();
     const bool has_default = end < text.size() && in_braces &&
                              (text[end] == ':' || text[end] == '-' || text[end] == '+');
-    if (!(in_braces || before.ends_with('$')) || has_default || std::find(known.begin(), known.end(), member) != known.end() ||
+    if (!(in_braces || before.ends_with('$')) || has_default ||
+        std::find(known.begin(), known.end(), member) != known.end() ||
         is_set_by_user(text, name) || is_set_by_user(task_.templates.start.setup, name)) {
       return;
     }

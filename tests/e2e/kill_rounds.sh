@@ -22,7 +22,8 @@ blows=(
   "ends kill mpirun - at guard.orphaned@W" "ends kill sluice-launch W at guard.told@W"
   "stop sluice-launch W long" "hang seal.reported:6@W"
 )
-# Within each hundred lines of a run: the journal, a result on its way, an attempt, an end.
+# Within each hundred lines of a run: the journal, a result on its way, an attempt, an end. A
+# checker that dies of the first file that it gets, however often it is started, rightly fails the task.
 points=(
   "ends point journal.created:1@0" "ends point journal.appended:40@0"
   "ends point journal.done.appended:20@0" "ends point journal.durable.appended:8@0"
@@ -39,8 +40,10 @@ points=(
   "point drop.removed:6@W" "point fetch.linked:3@W" "point worker.left:1@W"
   "ends point launcher.started:1@W" "point launcher.attempt:10@W" "point launcher.reaped:10@W"
   "point launcher.ending:1@W" "ends point launcher.ending:1@0" "ends point guard.started:1@W"
-  "ends point guard.told:1@W" "point h5.asked:14" "point h5.answered:14"
+  "ends point guard.told:1@W" "point h5.asked:2-14" "point h5.answered:14"
 )
+
+failed_once=("kill sluice-rank W at launcher.cleaned@W")
 
 own_processes() { check_own_processes; }
 left_memory() { check_left_memory; }

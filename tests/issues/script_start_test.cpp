@@ -1,5 +1,6 @@
 // A script that begins with the name of a variable of ours was looked at one byte before its
-// beginning, for a '$' or a '{' that cannot be there. Found by the spec fuzzer after 268 000 inputs.
+// beginning, for a '$' or a '{' that cannot be there. Found by the spec fuzzer after 268 000
+// inputs.
 #include <doctest/doctest.h>
 
 #include <string>

@@ -17,14 +17,16 @@
 #   stop ROLE RANK short|long    SIGSTOP, and SIGCONT before or after somebody minded
 #   cut NODE short|long          the network cable out, and in before or after somebody minded
 #   power NODE                   every process of the node dies, and nothing says goodbye
-#   point NAME:MOST@RANK         SIGKILL at that fault point, at a hit from 1 to MOST (io/fault.h)
+#   point NAME:MOST@RANK         SIGKILL at that fault point, at a hit from 1 to MOST (io/fault.h),
+#                                or from LEAST where it says LEAST-MOST
 #   hang NAME:MOST@RANK          the thread that comes there does not go on
 #   kill ... at NAME[@RANK]      two deaths: the second one at that point of who cleans up
 #
 # W and V are two different workers, N a node that is not the first. A case may begin with `ends`:
 # the run may end by this. Without it, it must go on (nodes: see may_end).
 #
-# The sourcing script says: `rounds`, `blows`, `points`, `workers`, `node_of_n` if there are nodes;
+# The sourcing script says: `rounds`, `blows`, `points`, `failed_once` (cases), `workers`;
+# `node_of_n` if there are nodes;
 # start_run OUTPUT FAULT (puts the run into the background, its process in $run), own_processes,
 # left_memory; after_blow, once the run has ended; may_end, which is true where MPI cannot promise
 # that a run survives; mpirun_waits_for_the_dead, which is true if the run has ended but for that.
@@ -319,14 +321,14 @@ more_attempts() { echo $((($(cat before ledger 2>/dev/null | wc -l)) - instances
 
 strikes=0 ended=0
 
-# Fills `words`, `what`, `at`, `fault`, `must_go_on`, `two_deaths` from the seed.
+# choose_case SEED [CASE]: fills `words`, `what`, `at`, `fault`, `must_go_on`, `two_deaths`.
 choose_case() {
-  local worker other list
+  local worker other list least
   RANDOM=$1
   worker=${workers[RANDOM % ${#workers[@]}]}
   until other=${workers[RANDOM % ${#workers[@]}]} && ((other != worker)); do :; done
   if (($1 % 2)); then list=("${points[@]}"); else list=("${blows[@]}"); fi
-  what=${list[$1 / 2 % ${#list[@]}]}
+  what=${2:-${list[$1 / 2 % ${#list[@]}]}}
   what=${what//W/$worker} what=${what//V/$other}
   if [[ $what == *N* && -v nodes_to_hurt ]]; then what=${what//N/${nodes_to_hurt[RANDOM % ${#nodes_to_hurt[@]}]}}; fi
   must_go_on=true two_deaths=false fault=''
@@ -335,7 +337,9 @@ choose_case() {
   if [[ $what == point* || $what == hang* ]]; then
     fault=${words[1]%%:*}
     if [[ $what == hang* ]]; then fault=hang=$fault; fi
-    at=${words[1]#*:} && at=$((1 + RANDOM % ${at%@*}))
+    at=${words[1]#*:} && at=${at%@*} && least=1
+    if [[ $at == *-* ]]; then least=${at%-*} at=${at#*-}; fi
+    at=$((least + RANDOM % (at - least + 1)))
     if [[ $what == *@* ]]; then fault+=:$at@${what#*@}; else fault+=:$at; fi
   else
     at=$((RANDOM % (instances - 3)))
@@ -345,7 +349,7 @@ choose_case() {
 
 play_round() {
   local seed=$1 words what at fault must_go_on two_deaths run status left_with struck=no began=$SECONDS
-  choose_case "$seed"
+  choose_case "$seed" "${2:-}"
   rm -rf p.run ledger before wrong.txt again.*
   start_run first "$fault"
   case ${words[0]} in
@@ -383,7 +387,7 @@ play_round() {
 
 # The reference, then all rounds.
 play_rounds() {
-  local run status
+  local run status case
   write_pipeline
   write_graph | sed 's/\t$//' >graph
   start_run first ''
@@ -392,6 +396,10 @@ play_rounds() {
   check_equal "undisturbed: every instance ran once" "$(sort -u ledger | wc -l) $(wc -l <ledger)" "$instances $instances"
   check_equal "undisturbed: the oracle finds nothing to do" "$(rerun_minimum)" ""
   mv p.run/results reference
+  # What once failed, always.
+  if [[ -z ${SLUICE_SEED:-} ]]; then
+    for case in "${failed_once[@]}"; do play_round "$first_seed" "$case"; done
+  fi
   echo "seeds from $first_seed, $rounds rounds"
   for ((round = 0; round < rounds; ++round)); do
     play_round $((first_seed + round))
