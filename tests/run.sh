@@ -8,7 +8,7 @@
 #   --long          also the slow scripts, and longer rounds: SLUICE_LONG=1 for every test
 #   --preset NAME   a preset of CMakePresets.json instead of `release`; `tsan` only with --unit
 #   --unit          only the doctest binaries: no script, and nothing is built that only scripts need
-#   --werror        warnings are errors
+#   --werror        warnings are errors, in this build folder from now on
 #   --build         only builds
 #   --ahead 'A B'   builds the doctest binaries of these presets, too, with what the scripts leave of the
 #                   processors: they mostly wait. With --long: 'asan tsan', for e2e/sanitizers
@@ -22,14 +22,14 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 . jobscripts/prepare.sh
 
-only='' preset=release unit=false werror=OFF build_only=false ahead=''
+only='' preset=release unit=false build_only=false ahead='' werror=()
 while (($#)); do
   case $1 in
     --only) only=${2:?'--only needs a pattern'} && shift ;;
     --preset) preset=${2:?'--preset needs a name'} && shift ;;
     --long) export SLUICE_LONG=1 && ahead='asan tsan' ;;
     --unit) unit=true ;;
-    --werror) werror=ON ;;
+    --werror) werror=(-DSLUICE_WERROR=ON) ;;
     --build) build_only=true ;;
     --ahead) ahead=${2:?'--ahead needs names of presets'} && shift ;;
     *) echo "error: '$1' is no option of tests/run.sh: see the head of that file" >&2 && exit 2 ;;
@@ -73,7 +73,7 @@ unit_targets() {
 build_everything() {
   local targets=() lock
   mkdir -p "$build" && exec {lock}>"$build/lock" && flock "$lock" || return 1
-  cmake --preset "$preset" -DSLUICE_TESTS=ON -DSLUICE_WERROR="$werror" || return 1
+  cmake --preset "$preset" -DSLUICE_TESTS=ON "${werror[@]}" || return 1
   if $unit; then mapfile -t targets < <(unit_targets); fi
   # The others have one thread, or MPI, whose own threads would fill the report.
   if [[ $preset == tsan ]]; then targets=(test_io test_engine); fi
@@ -93,7 +93,7 @@ if $build_only; then finish; fi
 
 build_ahead() {
   local other option=()
-  if [[ $werror == ON ]]; then option=(--werror); fi
+  if ((${#werror[@]})); then option=(--werror); fi
   renice -n 19 "$BASHPID"
   for other in $ahead; do tests/run.sh --preset "$other" --unit --build "${option[@]}"; done
 }
