@@ -399,6 +399,7 @@ play_rounds() {
   # What once failed, always.
   if [[ -z ${SLUICE_SEED:-} ]]; then
     for case in "${failed_once[@]}"; do play_round "$first_seed" "$case"; done
+    strikes=0 ended=0
   fi
   echo "seeds from $first_seed, $rounds rounds"
   for ((round = 0; round < rounds; ++round)); do
