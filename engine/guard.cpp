@@ -198,7 +198,8 @@ int Guard::end_after_launcher() {
   }
   aftermath_.clean();
   if (!report.in_order) {
-    aftermath_.note_lost("the launcher " + describe_wait_status(launcher_status_));
+    aftermath_.note_lost((told ? "the engine process " : "the launcher ") +
+                         describe_wait_status(report.wait_status));
   }
   return exit_code(report);
 }

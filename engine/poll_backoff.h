@@ -1,9 +1,9 @@
 // How long the control loop may sleep before it polls MPI again (after design §2). Child exits and
 // I/O wake it at once, so what these times cost is the way between ranks: 50 us after something
-// came, doubling to 200 us while more is likely (kBusy), then to 1 ms, to 4 ms when nothing has
-// happened for a second; at most 20 us while bulk data is in flight. Signs of life are no activity.
-// Where every slot has its next attempts waiting nothing is urgent, and 2 ms will do at once: what
-// is sent ahead of short ones covers 5 ms (scheduler/core_ahead.cpp).
+// came or a process ended, doubling to 200 us while more is likely (kBusy), then to 1 ms, to 4 ms
+// when nothing has happened for a second; at most 20 us while bulk data is in flight. Signs of life
+// are no activity. Where every slot has its next attempts waiting nothing is urgent, and 2 ms will
+// do at once: what is sent ahead of short ones covers 5 ms (scheduler/core_ahead.cpp).
 //
 // It never spins: answers to what was just sent come when a process has run, half a millisecond
 // later at best. A poll costs some microseconds, so a run that is busy pays 2 to 3 % of a core.

@@ -92,10 +92,11 @@ class RealFiles final : public Files {
     struct stat information {};
     if (::fstat(descriptor.get(), &information) != 0) return error_of("read", file, errno);
     // More than it has: the end is seen without another look, and it may be growing.
-    std::string content(static_cast<size_t>(information.st_size) + 4096, '\0');
+    constexpr size_t kMore = 4096;
+    std::string content(static_cast<size_t>(information.st_size) + kMore, '\0');
     size_t length = 0;
     while (true) {
-      if (length == content.size()) content.resize(length + 4096);
+      if (length == content.size()) content.resize(length + kMore);
       const ssize_t got = uninterrupted([&] {
         return ::read(descriptor.get(), content.data() + length, content.size() - length);
       });

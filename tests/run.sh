@@ -2,6 +2,7 @@
 # Builds Sluice and runs its tests:
 #
 #   tests/run.sh [--only PATTERN] [--long] [--preset NAME] [--unit] [--werror] [--build]
+#                [--ahead PRESETS]
 #
 #   --only PATTERN  suites whose name contains PATTERN (scheduler, io, e2e/quickstart, ...); when
 #                   none does, the doctest cases whose name contains it
@@ -97,7 +98,7 @@ build_ahead() {
   renice -n 19 "$BASHPID"
   for other in $ahead; do tests/run.sh --preset "$other" --unit --build "${option[@]}"; done
 }
-if [[ -z $only ]]; then build_ahead >"$logs/ahead.log" 2>&1 </dev/null & fi
+if [[ -n $ahead && -z $only ]]; then build_ahead >"$logs/ahead.log" 2>&1 </dev/null & fi
 
 # ---------------------------------------------------------------- suites
 
@@ -107,6 +108,10 @@ doctest_counts() {
     awk '{counts = $0} END {print NR ? counts : "0 1 0"}'
 }
 
+if [[ $preset == asan ]]; then
+  export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:strict_string_checks=1}
+  export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+fi
 # Where the kernel spreads addresses widely, ThreadSanitizer finds its own place taken.
 in_place=()
 if [[ $preset == tsan ]] && setarch -R true 2>/dev/null; then in_place=(setarch -R); fi
@@ -125,7 +130,7 @@ run_doctest() {
     f=1
     echo "the binary left with status $status$([[ $status == 124 ]] && echo ' (time limit)')" >>"$log"
   fi
-  if [[ ${filter[*]} == *--test-case=* ]]; then s=0; fi
+  if [[ -n $only && $cases_by_name == true ]]; then s=0; fi
   report "$suite" "$p" "$f" "$s" "$(seconds_since "$started")" "$log"
 }
 

@@ -63,8 +63,8 @@ says() { grep -qE -- "$1" run.log; }
 # -- the run goes on
 
 for how in alone mpirun; do
-  command=("$sluice" run p.yaml)
-  [[ $how == alone ]] || command=(mpirun -n 3 --bind-to none "${command[@]}")
+  command=("$sluice" run p.yaml) ranks=1
+  [[ $how == alone ]] || command=(mpirun -n 3 --bind-to none "${command[@]}") ranks=3
   begin "${command[@]}"
   check "$how: the disk stalls in the middle of the run" freeze_midway
   check "$how: and it does for longer than a worker may be silent" outlast_stall
@@ -74,7 +74,8 @@ for how in alone mpirun; do
   check_equal "$how: it ends well" $? 0 || tail -n 20 run.log
   check_equal "$how: no worker was declared lost" "$(grep -c 'is lost' run.log)" 0
   check_equal "$how: nor recorded as lost" "$(cat disk/run/journal.*.jsonl | grep -c '"state":"lost"')" 0
-  check "$how: every rank says what its control thread waited for" says 'turns of the control thread'
+  check_equal "$how: every rank says what its control thread waited for" \
+    "$(grep -c 'turns of the control thread' run.log)" "$ranks"
   check "$how: and no control thread waited for the disk" eval '(($(longest_wait) + 0 < 1000))'
   check_equal "$how: all results are there" "$(result_count)" 120
   check_equal "$how: nothing ran twice" "$(sort ran | uniq -d | wc -l)" 0
