@@ -137,8 +137,8 @@ Change Explainer::describe_change(const std::string& part, InstanceId instance,
   } else if (const std::string word = behind(part, "file in "); !word.empty()) {
     change.what = "the content of the file that " + word + " names";
   } else if (const std::string listed = behind(part, "form of input "); !listed.empty()) {
-    change.what =
-        "what input '" + listed + "' is made of: which items, in which order, of which kind";
+    change.what = "what input '" + listed +
+                  "' is made of: which items, in which order, of which kind, which part";
   } else {
     const std::string input_name = behind(part, "input ");
     change.what = "the content of input '" + input_name + "'";

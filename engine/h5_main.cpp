@@ -1,5 +1,5 @@
 // sluice-h5: opens user files for a worker, so that a hostile one ends this process and not a rank.
-// The protocol is io/checker.h. For people: sluice-h5 --describe FILE
+// The protocol is io/checker.h. For people: sluice-h5 --describe FILE. For sluice shell: --view.
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -16,6 +17,7 @@
 
 #include "io/checker.h"
 #include "io/fault.h"
+#include "io/files.h"
 #include "io/hdf5.h"
 
 namespace {
@@ -34,7 +36,22 @@ io::CheckReply failed(uint64_t id, std::string error) {
   return reply;
 }
 
+io::CheckReply make_view(const io::CheckRequest& request, const std::function<void()>& progress) {
+  const Expected<std::string> list = io::real_files().read(request.sources);
+  if (!list) return failed(request.id, list.error().message);
+  const auto sources = io::decode_sources(*list);
+  if (!sources) return failed(request.id, sources.error().message);
+  const auto bytes = io::make_h5_view(*sources, request.view, request.path, progress);
+  if (!bytes) return failed(request.id, bytes.error().message);
+  io::CheckReply reply;
+  reply.id = request.id;
+  reply.ok = true;
+  reply.bytes = *bytes;
+  return reply;
+}
+
 io::CheckReply check(const io::CheckRequest& request, const std::function<void()>& progress) {
+  if (!request.sources.empty()) return make_view(request, progress);
   io::CheckReply reply = io::check_plain(request, progress);
   if (!reply.ok || request.kind != scheduler::OutputKind::kH5) return reply;
   const Expected<std::string> description = io::describe_h5(request.path);
@@ -43,7 +60,7 @@ io::CheckReply check(const io::CheckRequest& request, const std::function<void()
   return reply;
 }
 
-// Tells the worker once a second that a directory is being read, not that it hangs.
+// Tells the worker once a second that it is at work on something large, not that it hangs.
 class Busy {
  public:
   explicit Busy(uint64_t id) { reply_.id = id, reply_.busy = true; }
@@ -107,9 +124,12 @@ int serve() {
   }
 }
 
+// People name inputs of an attempt, which are links.
 int describe(const char* file) {
-  const io::CheckReply reply =
-      check({1, file, scheduler::OutputKind::kH5, io::ValueType::kString}, {});
+  std::error_code code;
+  const std::filesystem::path target = std::filesystem::canonical(file, code);
+  const io::CheckReply reply = check(
+      {1, code ? file : target.string(), scheduler::OutputKind::kH5, io::ValueType::kString}, {});
   if (!reply.ok) {
     std::fprintf(stderr, "sluice-h5: error: %s\n", reply.error.c_str());
     return kFailed;
@@ -118,11 +138,20 @@ int describe(const char* file) {
   return kDone;
 }
 
+// As a worker asks, but once and on the command line.
+int view(const char* text) {
+  const io::CheckReply reply = answer(text);
+  if (reply.ok) return kDone;
+  std::fprintf(stderr, "sluice-h5: error: %s\n", reply.error.c_str());
+  return kFailed;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc == 1) return serve();
   if (argc == 3 && std::string_view(argv[1]) == "--describe") return describe(argv[2]);
+  if (argc == 3 && std::string_view(argv[1]) == "--view") return view(argv[2]);
   const bool help = argc == 2 && std::string_view(argv[1]) == "--help";
   std::fprintf(help ? stdout : stderr,
                "usage: sluice-h5 --describe FILE   check an HDF5 file and say what it holds\n"

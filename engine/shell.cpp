@@ -15,6 +15,7 @@
 #include "engine/cli.h"
 #include "engine/descendants.h"
 #include "engine/environment.h"
+#include "engine/input_views.h"
 #include "engine/query.h"
 #include "engine/recorded_spec.h"
 #include "io/run_ledger.h"
@@ -149,13 +150,48 @@ int refuse_missing(const FoundInputs& inputs, const std::string& command) {
                   kQueryEnvironment);
 }
 
-int shell_in(const io::AttemptSpec& attempt, const FoundInputs& inputs,
-             const std::string& command) {
+// It says itself what went wrong.
+Status run_view_maker(const std::string& program, const io::CheckRequest& view) {
+  const std::string request = io::encode(view);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::execl(program.c_str(), program.c_str(), "--view", request.c_str(), nullptr);
+    std::_Exit(kCannotStart);
+  }
+  int status = 0;
+  while (child > 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (child > 0 && status == 0) return Done{};
+  return Error{"'" + program + "' did not make it"};
+}
+
+// Inputs that are made of HDF5 files, by the program that makes them for workers.
+Status make_views(io::Store& store, scheduler::AttemptId id, io::AttemptSpec& attempt,
+                  std::vector<std::string>& paths) {
+  if (!has_views(attempt)) return Done{};
+  const auto folder = store.make_view_folder(id, attempt, view_bytes_max(attempt, paths));
+  if (!folder) return folder.error();
+  const auto views = prepare_views(attempt, paths, *folder);
+  if (!views) return views.error();
+  std::error_code ignored;
+  const fs::path self = fs::read_symlink("/proc/self/exe", ignored);
+  for (const ViewRequest& view : *views) {
+    const Status made = run_view_maker(self.parent_path() / "sluice-h5", view.request);
+    if (!made) return Error{view_error(attempt, view, made.error().message)};
+  }
+  use_views(*views, attempt, paths);
+  return Done{};
+}
+
+int shell_in(io::AttemptSpec attempt, FoundInputs inputs, const std::string& command) {
   const io::StorePlace place = io::store_place(::getpid(), io::process_start_time(::getpid()), 0);
   auto store = io::Store::create(place, io::node_memory_budget_bytes(place.memory));
   if (!store) return complain(store.error().message, kQueryEnvironment);
   int code = kQueryEnvironment;
-  const auto staged = store->stage(scheduler::AttemptId::make(0, 1), attempt, inputs.paths);
+  const auto id = scheduler::AttemptId::make(0, 1);
+  const Status made = make_views(*store, id, attempt, inputs.paths);
+  const auto staged =
+      made ? store->stage(id, attempt, inputs.paths) : Expected<io::StagedAttempt>(made.error());
   if (staged) {
     std::cerr << "sluice: " << attempt.label << " in " << staged->working_directory
               << "; nothing is recorded, all of it goes when the shell ends; it would run:\n  "

@@ -286,10 +286,10 @@ void WorkerRank::fetch_durable(ObjectId object) {
   });
 }
 
-void WorkerRank::stage(AttemptId id) {
-  // Paths that are known here; "" is in the store, which only the I/O thread may ask.
+// Paths that are known here; "" is in the store, which only the I/O thread may ask.
+std::vector<std::string> WorkerRank::known_paths(const io::AttemptSpec& spec) const {
   std::vector<std::string> known;
-  for (const io::InputSpec& in : attempts_.at(id)->start.spec.inputs) {
+  for (const io::InputSpec& in : spec.inputs) {
     for (const io::InputFile& file : in.files) {
       const auto in_place = durable_.find(file.object);
       if (!file.object.valid()) {
@@ -299,19 +299,23 @@ void WorkerRank::stage(AttemptId id) {
       }
     }
   }
+  return known;
+}
+
+void WorkerRank::stage(AttemptId id) {
+  const io::AttemptSpec& spec = attempts_.at(id)->start.spec;
+  if (has_views(spec)) {
+    make_views(id);
+  } else {
+    stage_files(id, known_paths(spec));
+  }
+}
+
+void WorkerRank::stage_files(AttemptId id, std::vector<std::string> known) {
   io_.post([this, store = store_, id, attempt = attempts_.at(id),
-            known = std::move(known)]() -> IoThread::Completion {
+            paths = std::move(known)]() mutable -> IoThread::Completion {
     const io::AttemptSpec& spec = attempt->start.spec;
-    std::vector<std::string> paths = known;
-    size_t at = 0;
-    for (const io::InputSpec& in : spec.inputs) {
-      for (const io::InputFile& file : in.files) {
-        if (file.object.valid() && store->holds(file.object)) {
-          paths[at] = store->object_path(file.object);
-        }
-        ++at;
-      }
-    }
+    add_store_paths(*store, spec, paths);
     std::vector<ObjectId> lost = attempt->watch.begin(*store, spec, paths);
     if (!lost.empty()) return [this, lost = std::move(lost)] { lose(lost); };
     auto staged = std::make_shared<Expected<io::StagedAttempt>>(store->stage(id, spec, paths));
@@ -426,7 +430,10 @@ void WorkerRank::check(AttemptId id) {
 void WorkerRank::on_checked(Instant now, const io::CheckReply& reply) {
   now_ = now;
   const auto asked = check_ids_.find(reply.id);
-  if (asked == check_ids_.end()) return;
+  if (asked == check_ids_.end()) {
+    on_view(reply);
+    return;
+  }
   const auto [id, output] = asked->second;
   check_ids_.erase(asked);
   const auto found = attempts_.find(id);

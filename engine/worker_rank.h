@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "engine/absence.h"
+#include "engine/input_views.h"
 #include "engine/input_watch.h"
 #include "engine/io_thread.h"
 #include "engine/launch_protocol.h"
@@ -70,6 +71,8 @@ class WorkerRank {
     std::vector<io::CheckReply> checks;  // by output, as they arrive
     size_t checks_open = 0;
     std::string check_error;
+    std::vector<ViewRequest> views;  // inputs that are made for it
+    size_t views_open = 0;
     InputWatch watch;              // only the I/O thread touches it
     io::Store::Leftover leftover;  // likewise
   };
@@ -82,7 +85,12 @@ class WorkerRank {
   void carry_out(scheduler::Instant now, const scheduler::Effect& effect);
   void fetch(scheduler::Instant now, const scheduler::effect::Fetch& fetch);
   void fetch_durable(scheduler::ObjectId object);
+  [[nodiscard]] std::vector<std::string> known_paths(const io::AttemptSpec& spec) const;
   void stage(scheduler::AttemptId attempt);
+  void make_views(scheduler::AttemptId attempt);  // engine/worker_views.cpp
+  void ask_for_views(scheduler::AttemptId attempt);
+  void on_view(const io::CheckReply& reply);
+  void stage_files(scheduler::AttemptId attempt, std::vector<std::string> known_paths);
   void launch(const scheduler::effect::Launch& launch);
   [[nodiscard]] int64_t memory_kills_lately();
   static void explain(const Attempt& attempt, scheduler::input::Exited& exited);
@@ -117,6 +125,8 @@ class WorkerRank {
   std::map<scheduler::AttemptId, std::string> save_paths_;
   std::map<uint64_t, std::pair<scheduler::AttemptId, size_t>>
       check_ids_;  // request -> attempt, output
+  std::map<uint64_t, std::pair<scheduler::AttemptId, size_t>>
+      view_ids_;  // request -> attempt, which of its views
   std::map<std::string, int> complaints_;
   scheduler::Instant now_;
   int64_t memory_kills_ = 0;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "io/h5_view.h"
 #include "scheduler/graph.h"
 #include "scheduler/types.h"
 
@@ -46,9 +47,10 @@ struct InputSpec {
   scheduler::OutputKind kind = scheduler::OutputKind::kFile;
   bool is_list = false;  // from the key sets alone: a gather, even of one
   ValueType value_type = ValueType::kString;
-  std::vector<InputFile> files;   // exactly one unless is_list
+  std::vector<InputFile> files;   // exactly one unless it is a list, or gathered
   std::string placed_as;          // as: its name at the top of the attempt directory; "": in in/
   std::vector<std::string> keys;  // of a list: foreach keys of its items, in the item's order
+  H5View view;  // not whole: the input is a file that is made of `files` for this attempt
 };
 struct AttemptOutput {
   std::string name;

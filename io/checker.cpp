@@ -32,6 +32,8 @@ constexpr size_t kValueBytesMax = size_t{64} << 10U;
 constexpr int kListDepthMax = 64;
 
 constexpr const char* kKindNames[] = {"file", "h5", "value", "dir"};
+constexpr const char* kView = "view";
+constexpr const char* kGatherNames[] = {"none", "concat", "stack"};
 constexpr const char* kTypeNames[] = {"int", "float", "bool", "string", "list"};
 
 template <class Enum, size_t N>
@@ -114,6 +116,15 @@ bool get(const json& object, const char* name, T& value) {
   }
   value = found->template get<T>();
   return true;
+}
+
+// A pair of numbers.
+template <class T>
+bool get_pair(const json& object, const char* name, T& first, T& second) {
+  const auto found = object.find(name);
+  if (found == object.end() || !found->is_array() || found->size() != 2) return false;
+  const json both = {{"first", (*found)[0]}, {"second", (*found)[1]}};
+  return get(both, "first", first) && get(both, "second", second);
 }
 
 Error not_understood(const char* what, std::string_view text) {
@@ -273,17 +284,55 @@ Status fill(const CheckRequest& request, const std::function<void()>& progress, 
   return Done{};
 }
 
+// A text under its name, or, if it is not UTF-8, as hex digits under its name with "_hex" behind
+// it.
+void put_text(json& object, const std::string& name, const std::string& text) {
+  if (find_bad_utf8(text) == std::string_view::npos) {
+    object[name] = text;
+  } else {
+    object[name + "_hex"] = hex(text);
+  }
+}
+
+bool get_text(const json& object, const std::string& name, std::string& text) {
+  std::string digits;
+  return get(object, name.c_str(), text) ||
+         (get(object, (name + "_hex").c_str(), digits) && from_hex_bytes(digits, text));
+}
+
+bool get_path(const json& object, const std::string& name, std::string& path) {
+  return get_text(object, name, path) && !path.empty() && path.find('\0') == std::string::npos;
+}
+
+bool get_view(const json& object, CheckRequest& request) {
+  H5View& view = request.view;
+  std::string gather;
+  return get_path(object, "sources", request.sources) &&
+         get_text(object, "dataset", view.dataset) &&
+         get_pair(object, "rows", view.first_row, view.end_row) &&
+         get_pair(object, "shard", view.shard, view.shards) && get(object, "gather", gather) &&
+         from_name(kGatherNames, gather, view.gather) && view.first_row >= 0 &&
+         (view.end_row == H5View::kAllRows || view.end_row >= view.first_row) &&
+         (view.shards == 0 ? view.shard == 0 : view.shard < view.shards);
+}
+
 }  // namespace
 
 std::string encode(const CheckRequest& request) {
-  json object = {{"id", request.id},
-                 {"kind", kKindNames[static_cast<size_t>(request.kind)]},
-                 {"type", kTypeNames[static_cast<size_t>(request.value_type)]}};
-  if (find_bad_utf8(request.path) == std::string_view::npos) {
-    object["path"] = request.path;
-  } else {
-    object["path_hex"] = hex(request.path);
+  json object = {{"id", request.id}};
+  put_text(object, "path", request.path);
+  if (request.sources.empty()) {
+    object["kind"] = kKindNames[static_cast<size_t>(request.kind)];
+    object["type"] = kTypeNames[static_cast<size_t>(request.value_type)];
+    return dump(object);
   }
+  const H5View& view = request.view;
+  object["kind"] = kView;
+  put_text(object, "sources", request.sources);
+  put_text(object, "dataset", view.dataset);
+  object["rows"] = {view.first_row, view.end_row};
+  object["shard"] = {view.shard, view.shards};
+  object["gather"] = kGatherNames[static_cast<size_t>(view.gather)];
   return dump(object);
 }
 
@@ -307,18 +356,16 @@ Expected<CheckRequest> decode_check_request(std::string_view text) {
   CheckRequest request;
   std::string kind;
   std::string type;
-  std::string path_hex;
   if (!object.is_object() || !get(object, "id", request.id) || !get(object, "kind", kind) ||
-      !get(object, "type", type) || !from_name(kKindNames, kind, request.kind) ||
-      !from_name(kTypeNames, type, request.value_type)) {
+      !get_path(object, "path", request.path)) {
     return not_understood("request", text);
   }
-  const bool has_path =
-      get(object, "path", request.path) ||
-      (get(object, "path_hex", path_hex) && from_hex_bytes(path_hex, request.path));
-  if (!has_path || request.path.empty() || request.path.find('\0') != std::string::npos) {
-    return not_understood("request", text);
-  }
+  const bool is_view = kind == kView;
+  const bool understood = is_view ? get_view(object, request)
+                                  : get(object, "type", type) &&
+                                        from_name(kKindNames, kind, request.kind) &&
+                                        from_name(kTypeNames, type, request.value_type);
+  if (!understood) return not_understood("request", text);
   return request;
 }
 

@@ -4,6 +4,8 @@
 //
 //   {"id":1,"path":"/…/field.h5","kind":"h5"|"file"|"value"|"dir",
 //    "type":"int|float|bool|string|list"}
+//   {"id":1,"path":"/…/new.h5","kind":"view","sources":"/…/list","dataset":"/u","rows":[0,100],
+//    "shard":[3,16],"gather":"none|concat|stack"}
 //   {"id":1,"ok":true,"bytes":N,"content":"32 hex
 //   digits","value":"text","mode":420,"description":"2 datasets: u f64[64,64] …"}
 //   {"id":1,"ok":false,"error":"what was found, what was expected"}
@@ -15,9 +17,10 @@
 // broken chunks show), describes. file: a regular file. value: at most 64 KiB, valid UTF-8 without
 // NUL, less one trailing newline; int, float and bool also less the blanks around them (Fortran
 // writes those); parses as its type. dir: a directory whose content can be kept (io/manifest.h).
-// All kinds: XXH3-128 of the bytes, of a directory its content id. A path that is not UTF-8
-// travels as "path_hex". sluice-h5 reads descriptor 0 and ends at end of file. Values, any thread.
-// Test: tests/io/checker_test.cpp, tests/engine/h5_checker_test.cpp
+// view: nothing is checked; the file is made of those that `sources` lists (io/h5_view.h), its size
+// is answered. All others: XXH3-128 of the bytes, of a directory its content id. A path that is not
+// UTF-8 travels as "path_hex". sluice-h5 reads descriptor 0 and ends at end of file. Values, any
+// thread. Test: tests/io/checker_test.cpp, tests/engine/h5_checker_test.cpp
 #pragma once
 
 #include <cstdint>
@@ -27,6 +30,7 @@
 #include <string_view>
 
 #include "io/attempt_spec.h"
+#include "io/h5_view.h"
 #include "scheduler/expected.h"
 #include "scheduler/types.h"
 
@@ -37,6 +41,10 @@ struct CheckRequest {
   std::string path;
   scheduler::OutputKind kind = scheduler::OutputKind::kFile;
   ValueType value_type = ValueType::kString;
+  // Not empty: `path` is not checked but made, as `view` of the files that the file `sources`
+  // lists.
+  std::string sources = {};
+  H5View view = {};
 };
 struct CheckReply {
   uint64_t id = 0;

@@ -1,7 +1,5 @@
 #include "io/hdf5.h"
 
-#include <fcntl.h>
-#include <hdf5.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,128 +11,18 @@
 #include <vector>
 
 #include "io/checker.h"
+#include "io/hdf5_handle.h"
 #include "io/tier.h"
 
 namespace sluice::io {
 
 namespace {
 
+using namespace h5;
 namespace fs = std::filesystem;
 
-constexpr hsize_t kPieceBytes = hsize_t{4} << 20U;
-constexpr hsize_t kPieceBytesMax = hsize_t{8} << 30U;  // one chunk is at most 4 GiB
 constexpr hsize_t kChunksByIndexMax = 4000;  // finding the n-th chunk takes the library n steps
 constexpr size_t kDescriptionBytesMax = 480;
-
-using Extent = std::vector<hsize_t>;
-
-// An HDF5 identifier with one owner. Negative: the call that should have given it failed.
-class Handle {
- public:
-  using Close = herr_t (*)(hid_t);
-  Handle(hid_t id, Close close) : id_(id), close_(close) {}
-  Handle(Handle&& other) noexcept : id_(std::exchange(other.id_, -1)), close_(other.close_) {}
-  Handle& operator=(Handle&&) = delete;
-  ~Handle() {
-    if (id_ >= 0) close_(id_);
-  }
-  [[nodiscard]] hid_t get() const { return id_; }
-  [[nodiscard]] bool ok() const { return id_ >= 0; }
-
- private:
-  hid_t id_;
-  Close close_;
-};
-
-herr_t take_description(unsigned index, const H5E_error2_t* error, void* text) {
-  if (index == 0 && error->desc != nullptr) *static_cast<std::string*>(text) = error->desc;
-  return 0;
-}
-
-// What the library said at the place where it failed: of its whole stack the line that helps.
-std::string innermost_message() {
-  std::string text;
-  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_description, &text);
-  return text.empty() ? "HDF5 does not say why" : text;
-}
-
-Error unreadable(const std::string& what) {
-  return {what + " cannot be read: " + innermost_message() +
-          "; the file is damaged or was not written to its end"};
-}
-
-std::string type_text(hid_t type);
-
-std::string array_text(hid_t type) {
-  const Handle base(H5Tget_super(type), H5Tclose);
-  std::array<hsize_t, H5S_MAX_RANK> dims{};
-  const int rank = H5Tget_array_dims2(type, dims.data());
-  std::string text = type_text(base.get());
-  for (int i = 0; i < rank; ++i) text += "x" + std::to_string(dims[static_cast<size_t>(i)]);
-  return text;
-}
-
-std::string type_text(hid_t type) {
-  const std::string bits = std::to_string(8 * H5Tget_size(type));
-  switch (H5Tget_class(type)) {
-    case H5T_INTEGER:
-      return (H5Tget_sign(type) == H5T_SGN_NONE ? "u" : "i") + bits;
-    case H5T_FLOAT:
-      return "f" + bits;
-    case H5T_STRING:
-      return "string";
-    case H5T_COMPOUND:
-      return "compound(" + std::to_string(H5Tget_nmembers(type)) + ")";
-    case H5T_ENUM:
-      return "enum";
-    case H5T_ARRAY:
-      return array_text(type);
-    case H5T_VLEN:
-      return "list of " + type_text(Handle(H5Tget_super(type), H5Tclose).get());
-    case H5T_REFERENCE:
-      return "reference";
-    case H5T_OPAQUE:
-      return "opaque";
-    case H5T_BITFIELD:
-      return "bits" + bits;
-    default:
-      return "other";
-  }
-}
-
-std::string extent_text(const Extent& dims) {
-  if (dims.empty()) return "";
-  std::string text = "[";
-  for (size_t i = 0; i < dims.size(); ++i) text += (i == 0 ? "" : ",") + std::to_string(dims[i]);
-  return text + "]";
-}
-
-// Whether reading allocates memory that only the library can free.
-bool may_allocate(hid_t type) {
-  const H5T_class_t kind = H5Tget_class(type);
-  return kind == H5T_VLEN || kind == H5T_COMPOUND || kind == H5T_ARRAY ||
-         (kind == H5T_STRING && H5Tis_variable_str(type) > 0);
-}
-
-// How many elements to read at once: whole units (chunks), as many as fit into a piece, the last
-// dimension first. Nothing if one unit alone is larger than any chunk may be.
-Extent piece_extent(const Extent& dims, const Extent& unit, hsize_t element_bytes) {
-  Extent piece(dims.size());
-  hsize_t bytes = element_bytes;
-  for (size_t d = 0; d < dims.size(); ++d) {
-    piece[d] = std::min(dims[d], unit[d]);
-    if (bytes > kPieceBytesMax / piece[d]) return {};
-    bytes *= piece[d];
-  }
-  for (size_t d = dims.size(); d-- > 0;) {
-    const hsize_t rest = bytes / piece[d];
-    const hsize_t fit = kPieceBytes / std::max<hsize_t>(rest, 1);
-    piece[d] = fit >= dims[d] ? dims[d] : std::max(piece[d], fit / unit[d] * unit[d]);
-    bytes = rest * piece[d];
-    if (piece[d] < dims[d]) break;
-  }
-  return piece;
-}
 
 // One dataset, read once.
 class DatasetReader {
@@ -280,7 +168,7 @@ class DatasetReader {
           0) {
         return unreadable(what());
       }
-      if (bytes > kPieceBytesMax) return too_large(bytes);
+      if (bytes > kPieceBytesMax) return too_large(what(), bytes);
       uint32_t mask = 0;
       buffer_.resize(bytes);
       if (H5Dread_chunk(dataset_, H5P_DEFAULT, offset.data(), &mask, buffer_.data()) < 0) {
@@ -290,37 +178,17 @@ class DatasetReader {
     return Done{};
   }
 
-  [[nodiscard]] Error too_large(hsize_t bytes) const {
-    return {what() + " has a chunk or element of " + std::to_string(bytes) +
-            " bytes; expected at most " + std::to_string(kPieceBytesMax) + ": the file is damaged"};
-  }
-
   Status read_pieces(const Extent& unit) {
-    const Extent piece = piece_extent(dims_, unit, H5Tget_size(type_.get()));
-    if (piece.size() != dims_.size()) return too_large(kPieceBytesMax + 1);
-    Extent offset(dims_.size(), 0);
-    while (true) {
-      Extent count = piece;
-      for (size_t d = 0; d < dims_.size(); ++d) count[d] = std::min(piece[d], dims_[d] - offset[d]);
-      const Status read = read_piece(offset, count);
-      if (!read) return read;
-      size_t d = dims_.size();
-      while (d > 0) {
-        --d;
-        offset[d] += piece[d];
-        if (offset[d] < dims_[d]) break;
-        offset[d] = 0;
-        if (d == 0) return Done{};
-      }
-      if (dims_.empty()) return Done{};
-    }
+    return for_each_piece(
+        dims_, unit, H5Tget_size(type_.get()), what(),
+        [this](const Extent& offset, const Extent& count) { return read_piece(offset, count); });
   }
 
   Status read_piece(const Extent& offset, const Extent& count) {
     hsize_t elements = 1;
     for (const hsize_t n : count) elements *= n;
     const hsize_t bytes = elements * H5Tget_size(type_.get());
-    if (bytes > kPieceBytesMax) return too_large(bytes);
+    if (bytes > kPieceBytesMax) return too_large(what(), bytes);
     const Handle memory(
         count.empty() ? H5Screate(H5S_SCALAR)
                       : H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr),
@@ -474,39 +342,14 @@ class FileWalk {
   std::string listed_;
 };
 
-Error not_hdf5(const fs::path& file) {
-  const std::string name = "'" + file.filename().string() + "'";
-  const Expected<FileDescriptor> in = open_file(file, O_RDONLY);
-  if (!in) return in.error();
-  std::array<char, 24> start{};
-  const ssize_t count = ::read(in->get(), start.data(), start.size());
-  if (count == 0) return {name + " is empty; expected an HDF5 file"};
-  return {name + " is not an HDF5 file: it starts with " +
-          shortened({start.data(), static_cast<size_t>(std::max<ssize_t>(count, 0))})};
-}
-
-Handle access_without_locks() {
-  Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
-  H5Pset_file_locking(access.get(), 0, 1);  // locks fail on some parallel file systems
-  H5Pset_fclose_degree(access.get(), H5F_CLOSE_STRONG);
-  return access;
-}
-
 }  // namespace
 
 Expected<std::string> describe_h5(const fs::path& file) {
-  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // messages go into the Error, not to stderr
-  const Handle access = access_without_locks();
-  const Handle opened(H5Fopen(file.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose);
   const std::string name = "'" + file.filename().string() + "'";
-  if (!opened.ok()) {
-    const std::string why = innermost_message();
-    if (H5Fis_hdf5(file.c_str()) <= 0) return not_hdf5(file);
-    return Error{name + " cannot be opened: " + why +
-                 "; the file is damaged or was not closed by its writer"};
-  }
+  const Expected<Handle> opened = open_to_read(file, name);
+  if (!opened) return opened.error();
   FileWalk walk;
-  const Status walked = walk.walk(opened.get());
+  const Status walked = walk.walk(opened->get());
   if (!walked) return Error{name + ": " + walked.error().message};
   return walk.description();
 }

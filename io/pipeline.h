@@ -28,6 +28,7 @@ struct TaskInput {
   uint32_t output = 0;            // index into the producer's outputs
   std::vector<std::string> over;  // kGather: keys that are gathered over
   std::string where;              // "seed=0": only these of the producer's items; "" for all
+  std::string view;               // "dataset /u, rows 0 to 100": what of the files; "" for all
   bool is_list = false;
 };
 struct TaskOutput {

@@ -53,9 +53,16 @@ struct StartRules {
   std::vector<std::string> placed_as;  // by input
 };
 
+// What of an input's HDF5 files is read.
+struct InputView {
+  H5View view;                    // without a shard
+  uint32_t shard_key = kNoIndex;  // which foreach key says which shard
+};
+
 struct TaskTemplates {
   CommandTemplate command;
   StartRules start;
+  std::vector<InputView> views;        // by input
   std::vector<Template> source_paths;  // by input; empty where a task makes it
   std::vector<uint32_t> group_order;   // by input: which of the instance's groups; not for sources
   ItemIndex item_index;
@@ -88,6 +95,8 @@ class Scope {
 
 // "grid=64,alpha=0.1" of an item; ',', '=', '%' and control characters of values are encoded.
 [[nodiscard]] std::string item_text(const TaskText& task, uint32_t item);
+// What of an input's files this item reads.
+[[nodiscard]] H5View view_of(const InputView& input, const TaskText& task, uint32_t item);
 // Text with only [A-Za-z0-9._+-] and `more`; every other byte as %XX.
 [[nodiscard]] std::string percent_encoded(std::string_view text, std::string_view more);
 // "[64, 128]", for people.

@@ -142,6 +142,7 @@ class AttemptRenderer {
       input.name = declared.name;
       input.is_list = declared.is_list;
       input.placed_as = templates_.start.placed_as[i];
+      input.view = view_of(templates_.views[i], text_, item_);
       const Status status =
           declared.join == JoinKind::kSource ? add_source(i, input) : add_objects(i, input);
       if (!status) {
@@ -158,6 +159,7 @@ class AttemptRenderer {
       return word.error();
     }
     const std::string text = word->empty() ? "" : word->front().text;
+    if (!input.view.whole()) input.kind = OutputKind::kH5;
     InputFile file;
     const std::filesystem::path path = in_folder(pipeline_.folder, text);
     file.source_path = path.string();

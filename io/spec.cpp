@@ -104,7 +104,8 @@ void read_all(SpecReading& reading, const SpecOptions& options) {
     check_output_names(reading, task);
   }
   join_inputs(reading);
-  for (const SpecTask& task : reading.tasks) {
+  for (SpecTask& task : reading.tasks) {
+    check_views(reading, task);
     check_placed_names(reading, task);
     check_path_words(reading, task);
     check_list_words(reading, task);

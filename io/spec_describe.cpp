@@ -74,6 +74,7 @@ InputDescription describe_input(const Pipeline& pipeline, scheduler::TaskId task
     count_edge(pipeline, task, pipeline.hidden->tasks[task.index()].group_order[index],
                description);
   }
+  if (!input.view.empty()) description.source += " (" + input.view + ")";
   return description;
 }
 

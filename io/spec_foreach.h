@@ -10,8 +10,8 @@
 
 namespace sluice::io {
 
-// A list, a param of type list, {range}, {lines} or {glob}. Without repetition, and empty only
-// where the task allows that. None: reported.
+// A list, a param of type list, {range}, {lines}, {glob} or {shards}. Without repetition, and empty
+// only where the task allows that. None: reported.
 [[nodiscard]] std::optional<std::vector<std::string>> read_foreach_values(SpecReading& reading,
                                                                           SpecTask& task,
                                                                           NodeIndex node,

@@ -99,7 +99,7 @@ class ValuesReader {
   Texts read_map() {
     check_keys(tree_, node_, Level::kForeachValue, what_, reading_.diagnostics);
     NodeIndex kind = kNoNode;
-    for (const char* key : {"range", "lines", "glob"}) {
+    for (const char* key : {"range", "lines", "glob", "shards"}) {
       const NodeIndex found = tree_.find(node_, key);
       if (found != kNoNode && kind != kNoNode) {
         reading_.diagnostics.error(tree_[found].key_mark,
@@ -112,14 +112,15 @@ class ValuesReader {
     if (kind == kNoNode) {
       if (tree_[node_].count == 0) {
         reading_.diagnostics.error(tree_[node_].mark, what_ + " has no values",
-                                   "write a list, {range: [0, 10]}, {lines: FILE} or {glob: "
-                                   "PATTERN}");
+                                   "write a list, {range: [0, 10]}, {lines: FILE}, {glob: "
+                                   "PATTERN} or {shards: 16}");
       }
       return {};
     }
     return tree_[kind].key == "range"   ? range(kind)
            : tree_[kind].key == "lines" ? lines(kind)
-                                        : glob(kind);
+           : tree_[kind].key == "glob"  ? glob(kind)
+                                        : shards(kind);
   }
 
   Texts range(NodeIndex range) {
@@ -150,6 +151,20 @@ class ValuesReader {
           "allow_empty: true in foreach");
     }
     return std::move(items);
+  }
+
+  // "0", "1", ...
+  Texts shards(NodeIndex node) {
+    constexpr int64_t kShardsMax = 100'000;
+    const auto count = read_int(reading_, node, "'shards' of " + what_, 1, kShardsMax);
+    Texts texts;
+    for (int64_t shard = 0; shard < count.value_or(0); ++shard) {
+      texts.push_back(std::to_string(shard));
+    }
+    if (count) {
+      task_.shards[tree_[node_].key] = static_cast<uint32_t>(*count);
+    }
+    return texts;
   }
 
   Texts lines(NodeIndex file) {

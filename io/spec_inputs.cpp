@@ -31,6 +31,7 @@ class InputReader {
       check_keys(tree_, node_, Level::kInput, where(), reading_.diagnostics);
       read_map();
       read_as();
+      read_view(reading_, task_, node_, input_);
     }
     return input_;
   }

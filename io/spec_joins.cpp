@@ -395,7 +395,9 @@ void join_inputs(SpecReading& reading) {
         mark_read(task.groups[i].producers, producer.text.items.size(),
                   producer.outputs[input.output]);
       }
+      result.view = view_text(input);
       task.text.inputs.push_back(std::move(result));
+      task.templates.views.push_back({input.view, kNoIndex});
       task.templates.source_paths.push_back(input.path);
       task.templates.group_order.push_back(input.is_source ? UINT32_MAX : order++);
     }

@@ -1,5 +1,6 @@
 #include "io/spec_json_schema.h"
 
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
@@ -122,6 +123,13 @@ Json range() {
   Json schema = list_of(text());
   schema["minItems"] = 2;
   schema["maxItems"] = 3;
+  return schema;
+}
+
+Json rows() {
+  Json schema = list_of(integer(0, std::numeric_limits<int64_t>::max(), kInteger));
+  schema["minItems"] = 2;
+  schema["maxItems"] = 2;
   return schema;
 }
 
@@ -262,6 +270,8 @@ Json value_of(const KeyRule& rule) {
       return statuses();
     case Shape::kRange:
       return range();
+    case Shape::kRows:
+      return rows();
     case Shape::kList:
       return of_types({"array"});
     case Shape::kTexts:

@@ -240,6 +240,7 @@ class KeyMaker {
     }
     add_sources(serial, actual, item);
     add_input_forms(serial, item);
+    add_views(serial, item);
     parts_.add(serial);
     return serial.digest();
   }
@@ -296,6 +297,24 @@ class KeyMaker {
       serial.part(form.part);
       serial.text(form.text);
       if (!form.group_items.empty()) serial.hash(form.group_items[form.group_of[item]]);
+    }
+  }
+
+  // Nothing of an input that is its files as they are.
+  void add_views(Serial& serial, uint32_t item) const {
+    for (size_t i = 0; i < task_.inputs.size(); ++i) {
+      const H5View view = view_of(task_.templates.views[i], task_.text, item);
+      if (view.whole()) {
+        continue;
+      }
+      serial.part("form of input " + task_.inputs[i].name);
+      serial.text("view");
+      serial.text(view.dataset);
+      serial.number(static_cast<uint64_t>(view.first_row));
+      serial.number(static_cast<uint64_t>(view.end_row));
+      serial.number(view.shard);
+      serial.number(view.shards);
+      serial.number(static_cast<uint64_t>(view.gather));
     }
   }
 

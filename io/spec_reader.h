@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "io/diagnostic.h"
+#include "io/h5_view.h"
 #include "io/pipeline.h"
 #include "io/pipeline_hidden.h"
 #include "io/sources.h"
@@ -47,7 +48,10 @@ struct SpecInput {
   std::string from_task;
   std::string from_output;
   JoinRule join;
-  bool resolved = false;  // producer and output below are known
+  H5View view;  // without a shard
+  std::string shard_key;
+  NodeIndex view_node = kNoNode;  // the first key that asks for a view, if any
+  bool resolved = false;          // producer and output below are known
   size_t producer = 0;
   size_t output = 0;
 };
@@ -87,6 +91,7 @@ struct SpecTask {
   Mark mark;
   NodeIndex node = kNoNode;
   TaskText text;  // keys and items from foreach; the rest when all is known
+  std::map<std::string, uint32_t> shards;  // foreach keys that are {shards: N}
   bool items_known = true;
   std::vector<SpecInput> inputs;
   std::vector<SpecInput> after;
@@ -196,6 +201,10 @@ void check_list_words(SpecReading& reading, const SpecTask& task);    // in.x of
 void check_placed_names(SpecReading& reading, const SpecTask& task);  // as, when joins are known
 void check_output_names(SpecReading& reading, const SpecTask& task);
 void join_inputs(SpecReading& reading);
+void read_view(SpecReading& reading, const SpecTask& task, NodeIndex node, SpecInput& input);
+[[nodiscard]] std::string view_text(
+    const SpecInput& input);                             // "dataset /u, shard part", for people
+void check_views(SpecReading& reading, SpecTask& task);  // when joins are known
 void read_uses(SpecReading& reading, SpecTask& task);
 // One static key per item; looks at every source file and every word that names a file. Of no use
 // when there was an error before: then only the files matter.

@@ -99,6 +99,8 @@ constexpr std::array kRules = {
             "the lines of a file, relative to the pipeline folder"},
     KeyRule{Level::kForeachValue, "glob", kYes, Shape::kText, "pattern", "none",
             "the files that match, relative to the pipeline folder"},
+    KeyRule{Level::kForeachValue, "shards", kYes, Shape::kCount, "integer, 1 to 100000", "none",
+            "so many parts of a dataset, numbered from 0: an input takes one by `shard`"},
 
     KeyRule{Level::kInput, "from", kYes, Shape::kReference, "task.output",
             "`from` or `file` is required",
@@ -114,6 +116,16 @@ constexpr std::array kRules = {
             "`skip`: a list may be empty, and items of the producer may stay unread"},
     KeyRule{Level::kInput, "as", kYes, Shape::kFileName, "name", "`in/<input>/<file>`",
             "its name at the top of the attempt's directory; not for lists and values"},
+    KeyRule{Level::kInput, "dataset", kYes, Shape::kText, "path", "all of the file",
+            "of HDF5 files: a file with this dataset alone, such as `/u`"},
+    KeyRule{Level::kInput, "rows", kYes, Shape::kRows, "[first, end]", "all",
+            "of HDF5 files: these rows, the end not included; a row is an index of the first axis"},
+    KeyRule{Level::kInput, "shard", kYes, Shape::kName, "foreach key", "all",
+            "of HDF5 files: that part of the rows which the item's key says; the key's values are "
+            "`{shards: N}`"},
+    KeyRule{
+        Level::kInput, "gather", kYes, Shape::kChoice, "concat or stack", "a list of files",
+        "of HDF5 files: one file with all rows of a list's, or with a new first axis over them"},
     KeyRule{Level::kInput, "any_of", kLater, Shape::kList, "list", "none",
             "the first that is there"},
 

@@ -49,6 +49,7 @@ enum class Shape : uint8_t {
   kDuration,     // 1h30m
   kMemory,       // 8GiB
   kRange,        // [first, end, step]
+  kRows,         // [first, end]
   kList,         // of anything
   kTexts,        // list of scalars
   kCommand,      // text or list of texts

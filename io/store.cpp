@@ -156,12 +156,17 @@ bool Store::prefer_disk(int64_t more_bytes) const {
   return static_cast<int64_t>(system.f_bavail * system.f_frsize) < std::max(more_bytes, room);
 }
 
-int64_t Store::bytes_to_come() const {
+int64_t Store::bytes_of_attempts() const {
   int64_t bytes = 0;
   for (const auto& [id, attempt] : attempts_) {
-    if (!attempt.on_disk) bytes += attempt.expected_bytes;
+    if (!attempt.on_disk) bytes += attempt.view_bytes + attempt.expected_bytes;
   }
   return bytes;
+}
+
+int64_t Store::expected_bytes(const AttemptSpec& spec) const {
+  const auto known = output_bytes_.find(task_of(spec));
+  return known == output_bytes_.end() ? 0 : known->second;
 }
 
 const Store::Object* Store::find_sealed(ObjectId object) const {
@@ -193,17 +198,35 @@ void Store::forget(ObjectId object) {
 
 Expected<StagedAttempt> Store::stage(AttemptId attempt, const AttemptSpec& spec,
                                      const std::vector<std::string>& input_paths) {
-  const auto known = output_bytes_.find(task_of(spec));
-  const int64_t expected = known == output_bytes_.end() ? 0 : known->second;
-  const bool on_disk = prefer_disk(bytes_to_come() + expected);
+  const int64_t expected = expected_bytes(spec);
+  const auto begun = attempts_.find(attempt);
+  const bool has_views = begun != attempts_.end() && begun->second.has_views;
+  const bool on_disk =
+      has_views ? begun->second.on_disk : prefer_disk(bytes_of_attempts() + expected);
   Expected<StagedAttempt> staged = stage_in(attempt, spec, input_paths, on_disk);
-  if (!staged && !on_disk && staged.error().code == ENOSPC) {
+  if (!staged && !on_disk && !has_views && staged.error().code == ENOSPC) {
     const Status cleaned = clean(attempt);
     if (!cleaned) return cleaned.error();
     staged = stage_in(attempt, spec, input_paths, true);
   }
   if (staged) attempts_[attempt].expected_bytes = expected;
   return staged;
+}
+
+Expected<fs::path> Store::make_view_folder(AttemptId attempt, const AttemptSpec& spec,
+                                           int64_t view_bytes) {
+  const bool on_disk = prefer_disk(bytes_of_attempts() + expected_bytes(spec) + view_bytes);
+  Attempt& entry = attempts_[attempt];
+  entry.on_disk = on_disk;
+  entry.has_views = true;
+  entry.view_bytes = view_bytes;
+  entry.expected_bytes = expected_bytes(spec);
+  const fs::path folder = attempt_folder(attempt, on_disk);
+  for (const fs::path& path : {folder, folder / "v"}) {
+    const Status made = make_new_folder(path);
+    if (!made) return made.error();
+  }
+  return folder / "v";
 }
 
 fs::path Store::output_path(AttemptId attempt, const AttemptSpec& spec, size_t i) const {

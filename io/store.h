@@ -7,6 +7,7 @@
 //                         files, itself 0555; `<object>.part`: arriving
 //     a/<attempt>/w/      the attempt's current directory, empty but for in/ and `as:` links
 //     a/<attempt>/w/in/<input>/<file>   links
+//     a/<attempt>/v/      inputs that are made for the attempt (engine/input_views.h)
 //     a/<attempt>/s/      script, list files, values to read: not visible as the program's own;
 //                         made when there are any
 //     t/<number>/         an attempt's $TMPDIR, always in the second tier; one that was left empty
@@ -116,6 +117,11 @@ class Store {
   // file holds these paths themselves.
   [[nodiscard]] Expected<StagedAttempt> stage(scheduler::AttemptId attempt, const AttemptSpec& spec,
                                               const std::vector<std::string>& input_paths);
+  // Before stage, for an attempt with inputs that are made for it, of at most so many bytes: the
+  // empty folder in which they are to be made.
+  [[nodiscard]] Expected<std::filesystem::path> make_view_folder(scheduler::AttemptId attempt,
+                                                                 const AttemptSpec& spec,
+                                                                 int64_t view_bytes);
   // Where output i of the attempt must be found after it ended.
   [[nodiscard]] std::filesystem::path output_path(scheduler::AttemptId attempt,
                                                   const AttemptSpec& spec, size_t i) const;
@@ -186,6 +192,8 @@ class Store {
   using ServedTrees = std::deque<std::pair<scheduler::ObjectId, TreeReader>>;
   struct Attempt {
     bool on_disk = false;
+    bool has_views = false;      // its folder is there already
+    int64_t view_bytes = 0;      // of inputs that are made for it, at most
     int64_t expected_bytes = 0;  // of outputs that are not sealed yet
     int64_t sealed_bytes = 0;
     std::filesystem::path temporary;  // its $TMPDIR
@@ -201,7 +209,9 @@ class Store {
   [[nodiscard]] Status give_back_temporary(const std::filesystem::path& folder);
   [[nodiscard]] std::filesystem::path working_directory(scheduler::AttemptId attempt) const;
   [[nodiscard]] bool prefer_disk(int64_t more_bytes) const;
-  [[nodiscard]] int64_t bytes_to_come() const;  // of running attempts, into the first tier
+  // What running attempts have made for them or will write, in the first tier.
+  [[nodiscard]] int64_t bytes_of_attempts() const;
+  [[nodiscard]] int64_t expected_bytes(const AttemptSpec& spec) const;
   [[nodiscard]] const Object* find_sealed(scheduler::ObjectId object) const;
   [[nodiscard]] Expected<Object*> find_arriving(scheduler::ObjectId object);
   void add(scheduler::ObjectId object, Object entry);

@@ -368,10 +368,9 @@ Expected<StagedAttempt> Store::stage_in(AttemptId attempt, const AttemptSpec& sp
   Attempt& entry = attempts_[attempt];
   entry.on_disk = on_disk;
   const fs::path folder = attempt_folder(attempt, on_disk);
-  for (const fs::path& path : {folder, folder / "w"}) {
-    const Status made = make_new_folder(path);
-    if (!made) return made.error();
-  }
+  Status made = entry.has_views ? Status(Done{}) : make_new_folder(folder);
+  if (made) made = make_new_folder(folder / "w");
+  if (!made) return made.error();
   const auto temporary = take_temporary();
   if (!temporary) return temporary.error();
   entry.temporary = *temporary;

@@ -90,9 +90,15 @@ inline constexpr auto kMembers<InputFile> =
     std::tuple{&InputFile::object, &InputFile::source_path, &InputFile::file_name, &InputFile::item,
                &InputFile::value};
 template <>
+inline constexpr uint64_t kEnumLast<H5View::Gather> = static_cast<uint64_t>(H5View::Gather::kStack);
+template <>
+inline constexpr auto kMembers<H5View> =
+    std::tuple{&H5View::dataset, &H5View::first_row, &H5View::end_row,
+               &H5View::shard,   &H5View::shards,    &H5View::gather};
+template <>
 inline constexpr auto kMembers<InputSpec> = std::tuple{
     &InputSpec::name,  &InputSpec::kind,      &InputSpec::is_list, &InputSpec::value_type,
-    &InputSpec::files, &InputSpec::placed_as, &InputSpec::keys};
+    &InputSpec::files, &InputSpec::placed_as, &InputSpec::keys,    &InputSpec::view};
 template <>
 inline constexpr auto kMembers<AttemptOutput> =
     std::tuple{&AttemptOutput::name,      &AttemptOutput::kind,   &AttemptOutput::value_type,

@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -15,48 +14,24 @@
 
 #include "io/checker_client.h"
 #include "io/sources.h"
+#include "tests/support/h5_programs.h"
 #include "tests/support/temporary_folder.h"
-
-extern char** environ;
 
 using namespace sluice;
 using io::ValueType;
 using scheduler::Instant;
 using scheduler::OutputKind;
+using sluice::test::make_h5;
 using sluice::test::read_text;
+using sluice::test::spawn;
 using sluice::test::TemporaryFolder;
+using sluice::test::wait_for;
 using sluice::test::write_text;
 namespace fs = std::filesystem;
 
 namespace {
 
 const std::string kChecker = SLUICE_H5;
-const std::string kMaker = SLUICE_MAKE_H5;
-
-pid_t spawn(const std::vector<std::string>& words, int descriptor_0) {
-  std::vector<char*> argv;
-  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  if (descriptor_0 >= 0) posix_spawn_file_actions_adddup2(&actions, descriptor_0, 0);
-  pid_t pid = -1;
-  REQUIRE(::posix_spawn(&pid, argv[0], &actions, nullptr, argv.data(), environ) == 0);
-  posix_spawn_file_actions_destroy(&actions);
-  return pid;
-}
-
-int wait_for(pid_t pid) {
-  int status = 0;
-  REQUIRE(::waitpid(pid, &status, 0) == pid);
-  return status;
-}
-
-void make_h5(const std::string& kind, const fs::path& file) {
-  const int status = wait_for(spawn({kMaker, kind, file}, -1));
-  REQUIRE(WIFEXITED(status));
-  REQUIRE(WEXITSTATUS(status) == 0);
-}
 
 // A worker with its helper. As the launcher does, it holds the helper's end of the socket, starts
 // the helper, says when it died and starts the next.

@@ -253,6 +253,22 @@ TEST_CASE("check: a directory is checked and hashed as a whole, and a long look 
   CHECK(request->kind == OutputKind::kDir);
 }
 
+TEST_CASE("check: a request for a view arrives as it was sent, an impossible one is refused") {
+  io::CheckRequest request{5, "/new\xFF.h5", OutputKind::kFile, ValueType::kString};
+  request.sources = "/list";
+  request.view = {"/u", 10, 20, 3, 16, io::H5View::Gather::kStack};
+  const auto back = io::decode_check_request(io::encode(request));
+  REQUIRE(back.ok());
+  CHECK(back->path == request.path);
+  CHECK(back->sources == "/list");
+  CHECK(back->view == request.view);
+  for (const io::H5View& view : {io::H5View{"", 20, 10, 0, 0, {}}, io::H5View{"", -1, 10, 0, 0, {}},
+                                 io::H5View{"", 0, -1, 4, 4, {}}}) {
+    request.view = view;
+    CHECK_FALSE(io::decode_check_request(io::encode(request)).ok());
+  }
+}
+
 TEST_CASE("check: a file where a directory is expected, and the reverse, name the other key") {
   const test::TemporaryFolder folder;
   test::write_text(folder / "file", "x");

@@ -44,7 +44,7 @@ static_assert(std::size(kPlaces) == kLevelCount);
 std::set<std::string> replaced_by(Level level, const std::string& key) {
   const std::vector<std::pair<Level, std::set<std::string>>> kOneOf = {
       {Level::kTask, {"run", "sh"}},
-      {Level::kForeachValue, {"range", "lines", "glob"}},
+      {Level::kForeachValue, {"range", "lines", "glob", "shards"}},
       {Level::kInput, {"from", "file"}},
       {Level::kOutput, {"file", "h5", "dir", "value"}},
   };
@@ -54,7 +54,7 @@ std::set<std::string> replaced_by(Level level, const std::string& key) {
     }
   }
   if (level == Level::kForeach && key == "product") {
-    return {"product", "grid", "alpha"};
+    return {"product", "grid", "part", "alpha"};
   }
   return {key};
 }
@@ -165,7 +165,13 @@ Spec put(Lines lines, Level level, const std::string& snippet) {
       to = at;
     }
   }
-  lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(to), std::string(indent, ' ') + snippet);
+  const auto insert = [&](const std::string& line) {
+    lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(to), std::string(indent, ' ') + line);
+  };
+  if (key_of(snippet) == "gather") {
+    insert("join: all");
+  }
+  insert(snippet);
   std::string text;
   for (const std::string& line : lines) {
     text += line + "\n";

@@ -77,7 +77,8 @@ AttemptSpec attempt_spec() {
                   {{s::ObjectId(6), "", "mesh.h5", "grid=64", ""},
                    {s::ObjectId{}, "/data/obs.h5", "obs.h5", "", "2.5"}},
                   "mesh.h5",
-                  {"grid"}}};
+                  {"grid"},
+                  {"/u", 10, 20, 3, 16, H5View::Gather::kStack}}};
   spec.outputs = {
       {"score", s::OutputKind::kValue, ValueType::kFloat, "score", s::ObjectId(8), true}};
   spec.pipeline_folder = "/home/user/plate";

@@ -96,6 +96,20 @@ void sparse(hid_t file) {
   H5Pclose(creation);
 }
 
+// A dataset of addresses of other objects.
+void references(hid_t file) {
+  plain(file);
+  const hsize_t count = 1;
+  const hid_t space = H5Screate_simple(1, &count, nullptr);
+  const hid_t set =
+      must(H5Dcreate2(file, "r", H5T_STD_REF_OBJ, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+  hobj_ref_t reference = 0;
+  must(H5Rcreate(&reference, file, "u", H5R_OBJECT, -1));
+  must(H5Dwrite(set, H5T_STD_REF_OBJ, H5S_ALL, H5S_ALL, H5P_DEFAULT, &reference));
+  H5Dclose(set);
+  H5Sclose(space);
+}
+
 void relative_link(hid_t file) {
   must(H5Lcreate_external("other.h5", "/u", file, "x", H5P_DEFAULT, H5P_DEFAULT));
 }
@@ -131,6 +145,7 @@ int main(int argc, char** argv) {
       {"compressed", compressed},
       {"strings", strings},
       {"sparse", sparse},
+      {"references", references},
       {"relative_link", relative_link},
       {"missing_link", missing_link},
       {"missing_source", missing_source},

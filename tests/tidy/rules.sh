@@ -44,7 +44,7 @@ foreign() {
   grep -nHE "^ *#include [<\"]($1)" "${own[@]}" | grep -vE "^($2):"
 }
 check "tidy: yaml-cpp is included by the spec's reader only" none foreign 'yaml-cpp' 'io/spec[a-z_]*\.cpp'
-check "tidy: hdf5 is included by io/hdf5.cpp only" none foreign 'hdf5|H5' 'io/hdf5\.cpp'
+check "tidy: hdf5 is included by io/hdf5* only" none foreign 'hdf5|H5' 'io/hdf5[a-z_]*\.(h|cpp)'
 check "tidy: mpi is included by the transport, main and the gang executor only" \
   none foreign 'mpi\.h|mpi/' 'io/(transport_mpi|mpi_session)\.cpp|engine/main\.cpp|engine/exec_mpi[a-z_]*\.cpp'
 check "tidy: hwloc is included by engine/topology.cpp only" none foreign 'hwloc' 'engine/topology\.cpp'
