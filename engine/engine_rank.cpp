@@ -381,7 +381,8 @@ int Loop::run() {
 void Loop::say_counts() const {
   const char* debug = std::getenv("SLUICE_DEBUG");
   if (debug == nullptr || std::string_view(debug) != "1") return;
-  std::cerr << "sluice: debug: rank " << context_.mpi_rank << ": " << watch_.text() << "\n";
+  std::cerr << "sluice: debug: rank " << context_.mpi_rank << ": " << watch_.text()
+            << (worker_ ? "; " + worker_->received_text() : "") << "\n";
 }
 
 // A run writes, replaces and cleans what lies in its directory. Killed at once, it may have left

@@ -32,6 +32,7 @@ enum Subject : uint64_t {
   kStage,
   kFetch,
   kSave,
+  kPart,
 };
 
 std::string value_text(const Hash128& content) { return std::to_string(content.low); }
@@ -107,6 +108,10 @@ bool ExecutorModel::stage_fails(AttemptId attempt) const {
 
 bool ExecutorModel::fetch_fails(ObjectId object, uint64_t nth) const {
   return chance(options_.fetch_failure_permille, kFetch, (nth << 32U) | object.value);
+}
+
+bool ExecutorModel::reads_part(InstanceId instance, ObjectId object) const {
+  return chance(options_.partial_permille, kPart, (uint64_t{instance.value} << 32U) | object.value);
 }
 
 bool ExecutorModel::save_fails(ObjectId object, AttemptId save) const {

@@ -38,6 +38,7 @@ struct ModelOptions {
   uint32_t stage_failure_permille = 0;
   uint32_t fetch_failure_permille = 0;
   uint32_t save_failure_permille = 0;
+  uint32_t partial_permille = 0;  // of an input from another worker only a part is read
 };
 
 struct ModelledRun {
@@ -65,6 +66,7 @@ class ExecutorModel {
   [[nodiscard]] bool stage_fails(scheduler::AttemptId attempt) const;
   // `nth`: how many fetches or saves there were before, so that a repeated one is drawn anew.
   [[nodiscard]] bool fetch_fails(scheduler::ObjectId object, uint64_t nth) const;
+  [[nodiscard]] bool reads_part(scheduler::InstanceId instance, scheduler::ObjectId object) const;
   [[nodiscard]] bool save_fails(scheduler::ObjectId object, scheduler::AttemptId save) const;
   // For whoever plans trouble: a number below `bound`, by what it is about.
   [[nodiscard]] uint64_t draw(uint64_t subject, uint64_t object, uint64_t bound) const;

@@ -175,6 +175,10 @@ void SimulatedWorker::received(const io::Message& given) {
                     {}};
     for (const io::AttemptOutput& output : start->spec.outputs) in.outputs.push_back(output.kind);
     if (!start->spec.outputs.empty()) in.first_object = start->spec.outputs.front().object;
+    for (const scheduler::InputPlace& place : start->decision.inputs) {
+      in.partial.push_back(place.source != id_ &&
+                           world_.model.reads_part(start->decision.instance, place.object));
+    }
     give(in);
   } else if (const auto* back = std::get_if<message::TakeBack>(&given)) {
     give(input::TakeBack{back->attempt});
@@ -268,12 +272,44 @@ void SimulatedWorker::bring(ObjectId object, Fetch fetch, StoredObject found) {
   give(input::Fetched{object});
 }
 
+// A part is a quarter, of the same content. It is made by a helper of the source, which may not.
+void SimulatedWorker::perform(const effect::FetchPart& e) {
+  const uint64_t number = ++world_.fetches;
+  after(kFetchLatency, [this, e, number] {
+    const SimulatedWorker& peer = world_.worker(e.source);
+    const StoredObject* found = peer.stored(e.object);
+    const bool fails = world_.model.fetch_fails(e.object, number);
+    if (!peer.alive()) {
+      answer_after(kDeadPeerNoticed, input::PartFailed{e.attempt, e.object, true});
+    } else if (found == nullptr || fails) {
+      answer_after(kFetchLatency, input::PartFailed{e.attempt, e.object});
+    } else {
+      const Instant answers = std::max(world_.time.now(), peer.stalled_until_);
+      const Instant arrives =
+          world_.network.passes(id_, e.source, answers + world_.model.transfer(found->bytes / 4));
+      at(arrives, [this, e, part = *found] { bring_part(e, part); });
+    }
+  });
+}
+
+void SimulatedWorker::bring_part(const effect::FetchPart& wanted, StoredObject found) {
+  const auto attempt = attempts_.find(wanted.attempt);
+  if (!world_.worker(wanted.source).alive()) {
+    answer_after(kDeadPeerNoticed, input::PartFailed{wanted.attempt, wanted.object, true});
+  } else if (attempt != attempts_.end()) {
+    attempt->second.parts[wanted.object] = found;
+    give(input::PartFetched{wanted.attempt, wanted.object});
+  }
+}
+
 // The bytes of every input must really be here, whatever core and agent believe.
 bool SimulatedWorker::collect_inputs(Attempt& attempt) {
   std::map<ObjectId, Hash128> here;
   for (const scheduler::InputPlace& place : attempt.start.decision.inputs) {
-    const StoredObject* found =
-        place.source.valid() ? stored(place.object) : world_.directory.file(place.object);
+    const auto part = attempt.parts.find(place.object);
+    const StoredObject* found = part != attempt.parts.end() ? &part->second
+                                : place.source.valid()      ? stored(place.object)
+                                                            : world_.directory.file(place.object);
     if (found != nullptr) here[place.object] = found->content;
   }
   for (const GroupId group : world_.graph.inputs(attempt.start.decision.instance)) {

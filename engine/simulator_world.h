@@ -111,7 +111,8 @@ class SimulatedWorker {
   struct Attempt {
     io::message::Start start;
     ModelledRun run;
-    std::vector<scheduler::Hash128> inputs;  // known from Stage on
+    std::map<scheduler::ObjectId, StoredObject> parts;  // of inputs, brought for it alone
+    std::vector<scheduler::Hash128> inputs;             // known from Stage on
     bool running = false;
     scheduler::Instant started;
   };
@@ -133,6 +134,7 @@ class SimulatedWorker {
   void received(const io::Message& message);
 
   void perform(const scheduler::effect::Fetch& effect);
+  void perform(const scheduler::effect::FetchPart& effect);
   void perform(const scheduler::effect::Stage& effect);
   void perform(const scheduler::effect::Launch& effect);
   void perform(const scheduler::effect::Signal& effect);
@@ -146,6 +148,7 @@ class SimulatedWorker {
   [[nodiscard]] bool under_way(scheduler::ObjectId object, uint64_t fetch) const;
   void ask_source(scheduler::ObjectId object, Fetch fetch);
   void bring(scheduler::ObjectId object, Fetch fetch, StoredObject found);
+  void bring_part(const scheduler::effect::FetchPart& wanted, StoredObject found);
   void fetch_failed(scheduler::ObjectId object, uint64_t fetch, const char* reason);
   void peer_lost(scheduler::WorkerId peer);
   [[nodiscard]] bool collect_inputs(Attempt& attempt);

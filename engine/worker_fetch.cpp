@@ -16,25 +16,34 @@ WorkerFetch::WorkerFetch(std::shared_ptr<io::Store> store, io::Transport& transp
                          Finished finished)
     : store_(std::move(store)), transport_(transport), io_(io), finished_(std::move(finished)) {}
 
-void WorkerFetch::start(Instant now, ObjectId object, WorkerId source) {
+void WorkerFetch::start(Instant now, ObjectId object, WorkerId source, ObjectId there) {
   now_ = now;
+  const Waiting wanted{object, source, there.valid() ? there : object};
   if (transfers_.size() >= kObjects) {
-    waiting_.push_back({object, source});
+    waiting_.push_back(wanted);
   } else {
-    begin(now, object, source);
+    begin(now, wanted);
   }
 }
 
-void WorkerFetch::begin(Instant now, ObjectId object, WorkerId source) {
-  Transfer& transfer = transfers_[object];
-  transfer.source = source;
+void WorkerFetch::begin(Instant now, const Waiting& wanted) {
+  Transfer& transfer = transfers_[wanted.object];
+  transfer.source = wanted.source;
+  transfer.there = wanted.there;
   transfer.progress = now;
-  ask(object, transfer);  // one chunk: its answer tells the size
+  ask(transfer);  // one chunk: its answer tells the size
+}
+
+// Of a few.
+WorkerFetch::Transfers::iterator WorkerFetch::find(WorkerId source, ObjectId there) {
+  return std::find_if(transfers_.begin(), transfers_.end(), [=](const auto& entry) {
+    return entry.second.source == source && entry.second.there == there;
+  });
 }
 
 // Before the size is known one chunk is asked for, then as many as may be in flight. A directory's
 // files are asked for when all of its manifest is written.
-void WorkerFetch::ask(ObjectId object, Transfer& transfer) {
+void WorkerFetch::ask(Transfer& transfer) {
   const int64_t end = transfer.written_bytes < transfer.manifest_bytes ? transfer.manifest_bytes
                                                                        : transfer.total_bytes;
   const auto more = [&transfer, end] {
@@ -44,7 +53,7 @@ void WorkerFetch::ask(ObjectId object, Transfer& transfer) {
   while (more()) {
     transport_.send(
         transfer.source, io::Channel::kControl,
-        io::encode(io::message::FetchRequest{object, transfer.asked_bytes, kChunkBytes}));
+        io::encode(io::message::FetchRequest{transfer.there, transfer.asked_bytes, kChunkBytes}));
     SLUICE_FAULT_POINT("fetch.asked");
     transfer.asked_bytes += kChunkBytes;
     ++transfer.in_flight;
@@ -74,11 +83,12 @@ void WorkerFetch::on_request(WorkerId from, const io::message::FetchRequest& req
 
 void WorkerFetch::on_chunk(Instant now, WorkerId from, io::message::FetchChunk chunk) {
   now_ = now;
-  const auto found = transfers_.find(chunk.object);
-  if (found == transfers_.end() || found->second.source != from) return;  // given up meanwhile
+  const auto found = find(from, chunk.object);
+  if (found == transfers_.end()) return;  // given up meanwhile
+  const ObjectId object = found->first;
   Transfer& transfer = found->second;
   if (chunk.total_bytes < 0) {
-    fail(chunk.object, "the source does not hold it any more");
+    fail(object, "the source does not hold it any more");
     return;
   }
   const bool first = transfer.total_bytes < 0;
@@ -87,11 +97,11 @@ void WorkerFetch::on_chunk(Instant now, WorkerId from, io::message::FetchChunk c
   transfer.progress = now;
   const int64_t asked = std::min<int64_t>(kChunkBytes, transfer.total_bytes - chunk.offset);
   if (static_cast<int64_t>(chunk.data.size()) != asked) {
-    fail(chunk.object, "the source sent " + std::to_string(chunk.data.size()) + " bytes where " +
-                           std::to_string(asked) + " were asked for");
+    fail(object, "the source sent " + std::to_string(chunk.data.size()) + " bytes where " +
+                     std::to_string(asked) + " were asked for");
     return;
   }
-  const ObjectId object = chunk.object;
+  bytes_received_ += asked;
   ++transfer.unwritten;
   write_chunk(object, std::move(chunk), first);
 }
@@ -125,7 +135,7 @@ void WorkerFetch::written(ObjectId object, int64_t bytes) {
   --transfer.unwritten;
   --transfer.in_flight;
   if (transfer.written_bytes < transfer.total_bytes) {
-    ask(object, transfer);
+    ask(transfer);
     return;
   }
   io_.post([this, store = store_, object]() -> IoThread::Completion {
@@ -135,6 +145,7 @@ void WorkerFetch::written(ObjectId object, int64_t bytes) {
     return [this, object, error = status.ok() ? std::string() : status.error().message] {
       if (!error.empty()) return fail(object, error);
       transfers_.erase(object);
+      ++objects_received_;
       finished_(object, "");
       start_waiting();
     };
@@ -155,7 +166,7 @@ void WorkerFetch::start_waiting() {
   while (!waiting_.empty() && transfers_.size() < kObjects) {
     const Waiting next = waiting_.front();
     waiting_.pop_front();
-    begin(now_, next.object, next.source);
+    begin(now_, next);
   }
 }
 

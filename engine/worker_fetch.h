@@ -5,6 +5,9 @@
 // given up; that is long, because its I/O thread may be busy with a large result, and its death is
 // told by others (peer_lost).
 //
+// Objects that only a worker knows (engine/worker_parts.h) travel the same way, under ids from
+// kOwnObjects on: then the two ends may call them differently.
+//
 // Control thread only; file access is posted to the I/O thread. Test:
 // tests/engine/worker_fetch_test.cpp, tests/e2e/
 #pragma once
@@ -36,17 +39,23 @@ class WorkerFetch {
   WorkerFetch(std::shared_ptr<io::Store> store, io::Transport& transport, IoThread& io,
               Finished finished);
 
-  void start(scheduler::Instant now, scheduler::ObjectId object, scheduler::WorkerId source);
+  // `there`: what the source calls it, if not by the same id.
+  void start(scheduler::Instant now, scheduler::ObjectId object, scheduler::WorkerId source,
+             scheduler::ObjectId there = {});
   void on_request(scheduler::WorkerId from, const io::message::FetchRequest& request);
   void on_chunk(scheduler::Instant now, scheduler::WorkerId from, io::message::FetchChunk chunk);
   void peer_lost(scheduler::WorkerId peer);
   void tick(scheduler::Instant now);
   [[nodiscard]] scheduler::Instant next_deadline() const;
   [[nodiscard]] bool active() const { return !transfers_.empty(); }
+  // Since the start, of whatever came of it.
+  [[nodiscard]] int64_t bytes_received() const { return bytes_received_; }
+  [[nodiscard]] int64_t objects_received() const { return objects_received_; }
 
  private:
   struct Transfer {
     scheduler::WorkerId source;
+    scheduler::ObjectId there;   // what the source calls it
     int64_t total_bytes = -1;    // unknown before the first chunk
     int64_t manifest_bytes = 0;  // of a directory: the first part of them
     int64_t asked_bytes = 0;     // requested so far
@@ -58,9 +67,12 @@ class WorkerFetch {
   struct Waiting {
     scheduler::ObjectId object;
     scheduler::WorkerId source;
+    scheduler::ObjectId there;
   };
-  void begin(scheduler::Instant now, scheduler::ObjectId object, scheduler::WorkerId source);
-  void ask(scheduler::ObjectId object, Transfer& transfer);
+  using Transfers = std::map<scheduler::ObjectId, Transfer>;
+  void begin(scheduler::Instant now, const Waiting& wanted);
+  [[nodiscard]] Transfers::iterator find(scheduler::WorkerId source, scheduler::ObjectId there);
+  void ask(Transfer& transfer);
   void write_chunk(scheduler::ObjectId object, io::message::FetchChunk chunk, bool first);
   void written(scheduler::ObjectId object, int64_t bytes);
   void fail(scheduler::ObjectId object, const std::string& error);
@@ -70,8 +82,10 @@ class WorkerFetch {
   io::Transport& transport_;
   IoThread& io_;
   Finished finished_;
-  std::map<scheduler::ObjectId, Transfer> transfers_;
+  Transfers transfers_;
   std::deque<Waiting> waiting_;
+  int64_t bytes_received_ = 0;
+  int64_t objects_received_ = 0;  // whole
   scheduler::Instant now_;
 };
 

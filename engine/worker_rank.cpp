@@ -87,11 +87,21 @@ WorkerRank::WorkerRank(WorkerOptions options, io::Store store, io::Transport& tr
       checker_(checker),
       io_(io),
       agent_(agent_options(options_, transport.self())),
-      fetch_(store_, transport, io, [this](ObjectId object, const std::string& error) {
-        if (error.empty()) {
-          feed_later(input::Fetched{object});
+      fetch_(store_, transport, io,
+             [this](ObjectId object, const std::string& error) {
+               if (object.value >= kOwnObjects) {
+                 parts_.on_fetched(object, error);
+               } else if (error.empty()) {
+                 feed_later(input::Fetched{object});
+               } else {
+                 feed_later(input::FetchFailed{object, error});
+               }
+             }),
+      parts_(store_, transport, checker, fetch_, io, [this](const WorkerParts::Outcome& outcome) {
+        if (outcome.error.empty()) {
+          feed_later(input::PartFetched{outcome.attempt, outcome.object});
         } else {
-          feed_later(input::FetchFailed{object, error});
+          feed_later(input::PartFailed{outcome.attempt, outcome.object, outcome.source_lost});
         }
       }) {}
 
@@ -135,6 +145,7 @@ void WorkerRank::on_message(Instant now, WorkerId from, io::Message received) {
           [&](message::PeerLost& m) {
             peers_.erase(m.worker);
             fetch_.peer_lost(m.worker);
+            parts_.peer_lost(m.worker);
             transport_.forget(m.worker);
           },
           [&](message::Start& m) { on_start(now, std::move(m)); },
@@ -151,6 +162,9 @@ void WorkerRank::on_message(Instant now, WorkerId from, io::Message received) {
           [&](message::Leave&) { feed(now, input::Leave{}); },
           [&](message::FetchRequest& m) { fetch_.on_request(from, m); },
           [&](message::FetchChunk& m) { fetch_.on_chunk(now, from, std::move(m)); },
+          [&](message::PartRequest& m) { parts_.on_request(now, from, m); },
+          [&](message::PartReady& m) { parts_.on_ready(now, from, m); },
+          [&](message::PartDone& m) { parts_.on_done(from, m); },
           [](auto&) {},  // what only rank 0 receives
       },
       received);
@@ -190,6 +204,7 @@ void WorkerRank::on_start(Instant now, message::Start start) {
     const scheduler::InputPlace& place = start.decision.inputs[i];
     if (!place.source.valid()) durable_[place.object] = directory_.path / start.durable_paths[i];
   }
+  if (has_views(start.spec)) given.partial = inputs_in_part(start);
   attempts_[id] = std::make_shared<Attempt>();
   attempts_[id]->start = std::move(start);
   feed(now, given);
@@ -207,6 +222,10 @@ void WorkerRank::feed(Instant now, const scheduler::AgentInput& given) {
 void WorkerRank::carry_out(Instant now, const scheduler::Effect& given) {
   std::visit(Overloaded{
                  [&](const effect::Fetch& e) { fetch(now, e); },
+                 [&](const effect::FetchPart& e) {
+                   parts_.start(now, e.attempt, attempts_.at(e.attempt)->start.spec, e.object,
+                                e.source);
+                 },
                  [&](const effect::Stage& e) { stage(e.attempt); },
                  [&](const effect::Launch& e) { launch(e); },
                  [&](const effect::Signal& e) {
@@ -254,19 +273,33 @@ void WorkerRank::note_outcome(const scheduler::Event& event) {
 // -- inputs
 // ---------------------------------------------------------------------------------------------------------
 
+bool WorkerRank::on_this_node(WorkerId peer) const {
+  const auto found = peers_.find(peer);
+  return found != peers_.end() && found->second.node_key == options_.node_key;
+}
+
+// On one node an object is shared by a link, which costs less than any part of it.
+std::vector<bool> WorkerRank::inputs_in_part(const message::Start& start) const {
+  const std::set<ObjectId> whole = read_whole(start.spec);
+  std::vector<bool> in_part;
+  for (const scheduler::InputPlace& place : start.decision.inputs) {
+    in_part.push_back(place.source.valid() && place.source != transport_.self() &&
+                      !on_this_node(place.source) && whole.count(place.object) == 0);
+  }
+  return in_part;
+}
+
 void WorkerRank::fetch(Instant now, const effect::Fetch& wanted) {
   if (!wanted.source.valid()) {
     fetch_durable(wanted.object);
     return;
   }
-  const auto peer = peers_.find(wanted.source);
-  const bool same_node = peer != peers_.end() && peer->second.node_key == options_.node_key;
-  if (!same_node) {
+  if (!on_this_node(wanted.source)) {
     fetch_.start(now, wanted.object, wanted.source);
     return;
   }
   io_.post([this, store = store_, object = wanted.object,
-            folder = peer->second.store_path]() -> IoThread::Completion {
+            folder = peers_.at(wanted.source).store_path]() -> IoThread::Completion {
     const Status linked = store->link_from(object, folder);
     SLUICE_FAULT_POINT("fetch.linked");
     if (linked) return [this, object] { feed_later(input::Fetched{object}); };
@@ -303,7 +336,8 @@ std::vector<std::string> WorkerRank::known_paths(const io::AttemptSpec& spec) co
 }
 
 void WorkerRank::stage(AttemptId id) {
-  const io::AttemptSpec& spec = attempts_.at(id)->start.spec;
+  io::AttemptSpec& spec = attempts_.at(id)->start.spec;
+  parts_.use(id, spec);
   if (has_views(spec)) {
     make_views(id);
   } else {
@@ -431,7 +465,7 @@ void WorkerRank::on_checked(Instant now, const io::CheckReply& reply) {
   now_ = now;
   const auto asked = check_ids_.find(reply.id);
   if (asked == check_ids_.end()) {
-    on_view(reply);
+    if (!parts_.on_made(reply)) on_view(reply);
     return;
   }
   const auto [id, output] = asked->second;
@@ -507,6 +541,7 @@ void WorkerRank::clean(AttemptId id, bool failed) {
   if (node.empty()) return;
   const std::shared_ptr<Attempt> attempt = std::move(node.mapped());
   const bool ran = attempt->exited.attempt.valid();
+  parts_.forget(id);
   io_.post([this, store = store_, logs = logs_, id, attempt, failed, ran,
             folder = directory_.failed(id)]() -> IoThread::Completion {
     Status logged = Done{};
@@ -548,6 +583,11 @@ Status WorkerRank::append_log(io::LogPackWriter& logs, AttemptId id, const Attem
   return logs.append(std::move(entry), stream(attempt.exited.out), stream(attempt.exited.err));
 }
 
+std::string WorkerRank::received_text() const {
+  return std::to_string(fetch_.bytes_received()) + " bytes of " +
+         std::to_string(fetch_.objects_received()) + " objects came from other nodes";
+}
+
 // -- time
 // -----------------------------------------------------------------------------------------------------------
 
@@ -555,13 +595,14 @@ void WorkerRank::tick(Instant now) {
   now_ = now;
   absence_.turn(now);
   fetch_.tick(now);
+  parts_.tick(now);
   if (checker_.expired(now)) launcher_.send(launch::KillChecker{});
   if (now >= agent_.next_deadline()) feed(now, input::Tick{});
 }
 
 Instant WorkerRank::next_deadline() const {
-  return std::min(
-      {agent_.next_deadline(), fetch_.next_deadline(), checker_.deadline(), leave_at()});
+  return std::min({agent_.next_deadline(), fetch_.next_deadline(), parts_.next_deadline(),
+                   checker_.deadline(), leave_at()});
 }
 
 }  // namespace sluice::engine

@@ -24,6 +24,7 @@
 #include "engine/run_directory.h"
 #include "engine/topology.h"
 #include "engine/worker_fetch.h"
+#include "engine/worker_parts.h"
 #include "io/checker_client.h"
 #include "io/log_pack.h"
 #include "io/store.h"
@@ -58,7 +59,9 @@ class WorkerRank {
   [[nodiscard]] bool left() const { return left_; }  // after the orderly end
   [[nodiscard]] bool scheduler_lost(
       scheduler::Instant now) const;  // rank 0 has been silent too long
-  [[nodiscard]] bool bulk_active() const { return fetch_.active(); }
+  [[nodiscard]] bool bulk_active() const { return fetch_.active() || parts_.active(); }
+  // For the debug line of a rank's end.
+  [[nodiscard]] std::string received_text() const;
   [[nodiscard]] bool supplied() const { return agent_.supplied(); }
 
  private:
@@ -83,6 +86,8 @@ class WorkerRank {
   void feed_later(
       const scheduler::AgentInput& input);  // from completions: `now` is the latest tick's
   void carry_out(scheduler::Instant now, const scheduler::Effect& effect);
+  [[nodiscard]] bool on_this_node(scheduler::WorkerId peer) const;
+  [[nodiscard]] std::vector<bool> inputs_in_part(const io::message::Start& start) const;
   void fetch(scheduler::Instant now, const scheduler::effect::Fetch& fetch);
   void fetch_durable(scheduler::ObjectId object);
   [[nodiscard]] std::vector<std::string> known_paths(const io::AttemptSpec& spec) const;
@@ -115,6 +120,7 @@ class WorkerRank {
   IoThread& io_;
   scheduler::Agent agent_;
   WorkerFetch fetch_;
+  WorkerParts parts_;
   // Likewise; empty when it cannot be written.
   std::shared_ptr<std::optional<io::LogPackWriter>> logs_ =
       std::make_shared<std::optional<io::LogPackWriter>>();

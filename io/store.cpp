@@ -340,6 +340,25 @@ Status Store::take_from(ObjectId object, const fs::path& peer_object, bool on_di
   return done;
 }
 
+Store::NewFile Store::place_for(ObjectId object, int64_t bytes_max) const {
+  const bool on_disk = prefer_disk(bytes_max);
+  return {on_disk, arriving_path(object, on_disk)};
+}
+
+Status Store::adopt(ObjectId object, const NewFile& made) {
+  struct stat info {};
+  if (::lstat(made.path.c_str(), &info) != 0) return system_error("look at", made.path, errno);
+  Object entry;
+  entry.on_disk = made.on_disk;
+  entry.bytes = entry.occupied_bytes = info.st_size;
+  const fs::path to = path_of(object, made.on_disk);
+  const Status moved = rename_file(made.path, to);
+  if (!moved) return moved;
+  entry.stamp = file_stamp(to);
+  add(object, std::move(entry));
+  return Done{};
+}
+
 Status Store::begin_receive(ObjectId object, const ObjectForm& form) {
   if (objects_.contains(object)) {
     return Error{"object " + std::to_string(object.value) + " is here or arriving already", EEXIST};

@@ -157,6 +157,13 @@ class Store {
   // A peer's object on the same node, in either of its tiers: hard link, or copy when that fails
   // (other file system).
   Status link_from(scheduler::ObjectId object, const std::filesystem::path& peer_store_memory);
+  // A file that another process makes here: where, and once it is whole. It is an object then.
+  struct NewFile {
+    bool on_disk = false;
+    std::filesystem::path path;
+  };
+  [[nodiscard]] NewFile place_for(scheduler::ObjectId object, int64_t bytes_max) const;
+  Status adopt(scheduler::ObjectId object, const NewFile& made);
   // A fetched object arrives in pieces, in any order; it is there after finish(). Of a directory
   // the pieces that begin in the manifest come first and in order.
   Status begin_receive(scheduler::ObjectId object, const ObjectForm& form);

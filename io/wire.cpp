@@ -156,6 +156,15 @@ inline constexpr auto kMembers<m::FetchChunk> =
     std::tuple{&m::FetchChunk::object,         &m::FetchChunk::offset, &m::FetchChunk::total_bytes,
                &m::FetchChunk::manifest_bytes, &m::FetchChunk::mode,   &m::FetchChunk::data};
 
+template <>
+inline constexpr auto kMembers<m::PartRequest> =
+    std::tuple{&m::PartRequest::number, &m::PartRequest::object, &m::PartRequest::view};
+template <>
+inline constexpr auto kMembers<m::PartReady> =
+    std::tuple{&m::PartReady::number, &m::PartReady::part, &m::PartReady::error};
+template <>
+inline constexpr auto kMembers<m::PartDone> = std::tuple{&m::PartDone::part};
+
 namespace {
 
 template <class T>

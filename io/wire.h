@@ -107,6 +107,22 @@ struct FetchChunk {
   std::vector<std::byte> data;
 };
 
+// worker -> worker: make this part of an HDF5 object for me. `number` is the asker's.
+struct PartRequest {
+  uint64_t number = 0;
+  scheduler::ObjectId object;
+  H5View view;
+};
+// The answer: under which id it can be fetched, until PartDone; or why it cannot be made.
+struct PartReady {
+  uint64_t number = 0;
+  scheduler::ObjectId part;
+  std::string error;
+};
+struct PartDone {
+  scheduler::ObjectId part;
+};
+
 // rank 0 -> workers: that worker is gone for good; nothing it still says counts
 struct PeerLost {
   scheduler::WorkerId worker;
@@ -118,7 +134,8 @@ using Message =
     std::variant<message::Hello, message::Welcome, message::Peer, message::Start, message::TakeBack,
                  message::Stop, message::Save, message::Drop, message::Leave, message::Report,
                  message::Left, message::Ping, message::Log, message::FetchRequest,
-                 message::FetchChunk, message::PeerLost>;
+                 message::FetchChunk, message::PeerLost, message::PartRequest, message::PartReady,
+                 message::PartDone>;
 
 [[nodiscard]] Bytes encode(const Message& message);
 [[nodiscard]] Expected<Message> decode(std::span<const std::byte> bytes);

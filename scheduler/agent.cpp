@@ -64,6 +64,7 @@ struct Agent::State {
   std::map<ObjectId, std::vector<Waiter>> waiters;  // for objects that are being fetched
   // Durable files of the run directory, used in place: they are looked up, never held.
   std::map<ObjectId, std::vector<Waiter>> in_place;
+  std::set<std::pair<AttemptId, ObjectId>> parts;  // that are on their way
   size_t saves = 0;
   bool leaving = false;
   bool left = false;
@@ -94,6 +95,7 @@ struct Agent::State {
   void remove_if_unused(std::map<ObjectId, Holding>::iterator entry);
   std::vector<Waiter> take_waiters(ObjectId id);
   void want(AttemptId id, Attempt& attempt, ObjectId object, WorkerId source);
+  void want_part(AttemptId id, Attempt& attempt, ObjectId object, WorkerId source);
   void arrived(const std::vector<Waiter>& waiting);
   void give_back_waiters(const std::vector<Waiter>& waiting, ObjectId missing);
 
@@ -122,6 +124,8 @@ struct Agent::State {
   void apply(const input::Leave& in);
   void apply(const input::Fetched& in);
   void apply(const input::FetchFailed& in);
+  void apply(const input::PartFetched& in);
+  void apply(const input::PartFailed& in);
   void apply(const input::ObjectLost& in);
   void apply(const input::Staged& in);
   void apply(const input::StageFailed& in);
@@ -200,6 +204,41 @@ void Agent::State::want(AttemptId id, Attempt& attempt, ObjectId object, WorkerI
     waiters[object].push_back({id, source});
     ++attempt.inputs_missing;
   }
+}
+
+// Without one there is nobody to ask for a part.
+void Agent::State::want_part(AttemptId id, Attempt& attempt, ObjectId object, WorkerId source) {
+  if (!source.valid() || objects.count(object) > 0) {
+    want(id, attempt, object, source);
+    return;
+  }
+  ++attempt.inputs_missing;
+  parts.insert({id, object});
+  emit(effect::FetchPart{id, object, source});
+}
+
+void Agent::State::apply(const input::PartFetched& in) {
+  if (parts.erase({in.attempt, in.object}) == 0) return;
+  Attempt& attempt = attempts.at(in.attempt);
+  --attempt.inputs_missing;
+  stage_if_complete(in.attempt, attempt);
+}
+
+void Agent::State::apply(const input::PartFailed& in) {
+  if (parts.erase({in.attempt, in.object}) == 0) return;
+  Attempt& attempt = attempts.at(in.attempt);
+  const auto& inputs = attempt.start.decision.inputs;
+  const auto place = std::find_if(inputs.begin(), inputs.end(),
+                                  [&in](const InputPlace& one) { return one.object == in.object; });
+  SLUICE_ASSERT(place != inputs.end(), in.attempt, in.object);
+  const WorkerId source = place->source;
+  if (in.source_lost) {
+    give_back(in.attempt, in.object, source);
+    return;
+  }
+  --attempt.inputs_missing;
+  want(in.attempt, attempt, in.object, source);
+  stage_if_complete(in.attempt, attempt);
 }
 
 void Agent::State::arrived(const std::vector<Waiter>& waiting) {
@@ -325,8 +364,14 @@ void Agent::State::apply(const input::Start& in) {
   Attempt& attempt = attempts[id];
   attempt.start = in;
   enqueue(id, in.decision.priority);
-  for (const InputPlace& place : in.decision.inputs) {
-    want(id, attempt, place.object, place.source);
+  SLUICE_ASSERT(in.partial.empty() || in.partial.size() == in.decision.inputs.size(), id);
+  for (size_t i = 0; i < in.decision.inputs.size(); ++i) {
+    const InputPlace& place = in.decision.inputs[i];
+    if (!in.partial.empty() && in.partial[i]) {
+      want_part(id, attempt, place.object, place.source);
+    } else {
+      want(id, attempt, place.object, place.source);
+    }
   }
   stage_if_complete(id, attempt);
 }
@@ -529,6 +574,7 @@ void Agent::State::forget(AttemptId id, bool failed) {
   }
   emit(effect::Clean{id, failed});
   attempts.erase(entry);
+  parts.erase(parts.lower_bound({id, ObjectId(0)}), parts.upper_bound({id, ObjectId()}));
   for (const ObjectId object : uses) {
     const auto holding = objects.find(object);
     if (holding == objects.end()) continue;
@@ -589,6 +635,7 @@ void Agent::State::check_attempts() const {
       for (const Waiter& waiter : waiting) ++waits[waiter.attempt];
     }
   }
+  for (const auto& [id, object] : parts) ++waits[id];
   Resources used;
   size_t queued_count = 0;
   size_t deadline_count = 0;

@@ -12,6 +12,11 @@
 // process is gone, not after the check. A timeout sends the stop signal, then SIGKILL after the
 // task's grace.
 //
+// **Part of an object.** What an attempt reads only a part of need not come whole: the part is
+// brought for that attempt alone, is no replica, and goes with it. Where the object is held, or on
+// its way for somebody else, that serves; where its source cannot make the part, all of it is
+// fetched.
+//
 // **Life of an object here.** Fetched, or checked as an output -> held -> removed when the core
 // drops it, but not before the last live attempt that reads it and the last save of it have ended.
 // A durable file used in place is never held.
@@ -45,6 +50,8 @@ struct Start {
   // Of output 0; those of an instance are contiguous. The agent holds the file and h5 ones as soon
   // as they are checked.
   ObjectId first_object;
+  // Parallel to decision.inputs where it is not empty: of that one only a part is read.
+  std::vector<bool> partial = {};
 };
 struct TakeBack {
   AttemptId attempt;
@@ -71,6 +78,15 @@ struct Fetched {
 struct FetchFailed {
   ObjectId object;
   std::string reason;
+};
+struct PartFetched {
+  AttemptId attempt;
+  ObjectId object;
+};
+struct PartFailed {
+  AttemptId attempt;
+  ObjectId object;
+  bool source_lost = false;  // else the source may still have the whole of it
 };
 // A held object is not what it was any more: something removed it or wrote to it. Who has not
 // started yet is given back; who reads it now keeps it until its end.
@@ -125,9 +141,10 @@ struct Tick {};
 
 using AgentInput =
     std::variant<input::Start, input::TakeBack, input::Stop, input::Save, input::Drop, input::Leave,
-                 input::Fetched, input::FetchFailed, input::ObjectLost, input::Staged,
-                 input::StageFailed, input::StartFailed, input::Exited, input::Checked,
-                 input::CheckFailed, input::Saved, input::SaveFailed, input::Tick>;
+                 input::Fetched, input::FetchFailed, input::PartFetched, input::PartFailed,
+                 input::ObjectLost, input::Staged, input::StageFailed, input::StartFailed,
+                 input::Exited, input::Checked, input::CheckFailed, input::Saved, input::SaveFailed,
+                 input::Tick>;
 
 namespace effect {
 
@@ -135,6 +152,13 @@ namespace effect {
 // `source` is none, use the durable file in the run directory in place. Answer Fetched or
 // FetchFailed.
 struct Fetch {
+  ObjectId object;
+  WorkerId source;
+};
+// Bring what the attempt reads of the object, for it alone. Answer PartFetched or PartFailed,
+// unless the attempt is cleaned before.
+struct FetchPart {
+  AttemptId attempt;
   ObjectId object;
   WorkerId source;
 };
@@ -178,9 +202,9 @@ struct Left {};
 
 }  // namespace effect
 
-using Effect = std::variant<effect::Fetch, effect::Stage, effect::Launch, effect::Signal,
-                            effect::Check, effect::Clean, effect::SaveObject, effect::RemoveObject,
-                            effect::Report, effect::Left>;
+using Effect = std::variant<effect::Fetch, effect::FetchPart, effect::Stage, effect::Launch,
+                            effect::Signal, effect::Check, effect::Clean, effect::SaveObject,
+                            effect::RemoveObject, effect::Report, effect::Left>;
 
 struct AgentOptions {
   WorkerId worker;

@@ -63,6 +63,10 @@ struct EffectText {
   std::string operator()(const effect::Fetch& e) const {
     return "fetch " + number(e.object) + " from " + number(e.source);
   }
+  std::string operator()(const effect::FetchPart& e) const {
+    return "part of " + number(e.object) + " for " + number(e.attempt) + " from " +
+           number(e.source);
+  }
   std::string operator()(const effect::Stage& e) const { return "stage " + number(e.attempt); }
   std::string operator()(const effect::Launch& e) const {
     std::string text = "launch " + number(e.attempt) + " on";
@@ -115,6 +119,15 @@ class Bench {
     return give(in);
   }
   // An attempt with a file and a value as outputs: objects 10 × id and 10 × id + 1.
+  // Of each place only a part is read.
+  Texts start_partial(uint32_t id, std::initializer_list<Place> places) {
+    input::Start in = start_input(id);
+    for (const Place& place : places) {
+      in.decision.inputs.push_back({ObjectId(place.object), place.source});
+      in.partial.push_back(true);
+    }
+    return give(in);
+  }
   static input::Start start_input(uint32_t id, Resources request = {1, 0}) {
     input::Start in;
     in.decision.worker = kSelf;
@@ -310,6 +323,41 @@ TEST_CASE("agent: an output is held once it was checked, a value never is") {
   CHECK(bench.start(2, {{10, kSelf}}) == Texts{"stage 2"});
   CHECK(bench.start(3, {{11, kSelf}}) ==
         Texts{"lost 11", "returned 3 missing 11 from 2", "clean 3"});
+}
+
+TEST_CASE("agent: a part is brought for each attempt that reads it, and held for none") {
+  Bench bench;
+  CHECK(bench.start_partial(1, {{5, kPeer}}) == Texts{"part of 5 for 1 from 7"});
+  CHECK(bench.start_partial(2, {{5, kPeer}}) == Texts{"part of 5 for 2 from 7"});
+  CHECK(bench.give(input::PartFetched{attempt(1), ObjectId(5)}) == Texts{"stage 1"});
+  CHECK(bench.start(3, {{5, kPeer}}) == Texts{"fetch 5 from 7"});
+  CHECK(bench.drop(5) == Texts{});
+}
+
+TEST_CASE("agent: where all of an object is, or comes anyway, no part of it is asked for") {
+  Bench bench;
+  bench.start(1, {{5, kPeer}});
+  CHECK(bench.start_partial(2, {{5, kPeer}}) == Texts{});
+  CHECK(bench.fetched(5) == Texts{"added 5", "stage 1", "stage 2"});
+  CHECK(bench.start_partial(3, {{5, kSelf}}) == Texts{"stage 3"});
+  CHECK(bench.start_partial(4, {{6, kDurable}}) == Texts{"fetch 6 from none"});
+}
+
+TEST_CASE("agent: a part that cannot be made lets all of the object come") {
+  Bench bench;
+  bench.start_partial(1, {{5, kPeer}, {6, kPeer}});
+  CHECK(bench.give(input::PartFailed{attempt(1), ObjectId(5)}) == Texts{"fetch 5 from 7"});
+  CHECK(bench.fetched(5) == Texts{"added 5"});
+  CHECK(bench.give(input::PartFetched{attempt(1), ObjectId(6)}) == Texts{"stage 1"});
+}
+
+TEST_CASE("agent: a part whose source is lost gives the attempt back") {
+  Bench bench;
+  bench.start_partial(1, {{5, kPeer}});
+  CHECK(bench.give(input::PartFailed{attempt(1), ObjectId(5), true}) ==
+        Texts{"returned 1 missing 5 from 7", "clean 1"});
+  CHECK(bench.give(input::PartFailed{attempt(1), ObjectId(5)}) == Texts{});
+  CHECK(bench.give(input::PartFetched{attempt(1), ObjectId(5)}) == Texts{});
 }
 
 TEST_CASE("agent: a durable file is looked up for each attempt and held for none") {

@@ -246,6 +246,10 @@ class Composition {
       model.stage_failure_permille = 1 + number(100);
       say(next, "failing stages");
     }
+    if (chance(30)) {
+      model.partial_permille = 1 + number(1000);
+      say(next, "parts of inputs");
+    }
   }
 
   void disturb_run(Submission& next, uint64_t events) {

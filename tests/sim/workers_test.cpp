@@ -48,6 +48,20 @@ TEST_CASE("sim: workers that die while attempts crash and fetches fail change no
   });
 }
 
+TEST_CASE("sim: inputs of which only parts are read change nothing in the end") {
+  for_each_seed([](uint64_t seed) {
+    ShapeOptions shape;
+    shape.retry.max.fill(200);
+    const Graph graph = graph_of(seed, shape);
+    SimulationOptions options = options_of(seed, 3);
+    options.model.partial_permille = seed % 2 == 0 ? 1000 : 500;
+    options.model.fetch_failure_permille = 50;
+    const Instant until = run(graph, options).ended;
+    plan_deaths(options, seed, draw(seed, 1, 3), until);
+    check_all_done(graph, run(graph, options));
+  });
+}
+
 TEST_CASE("sim: when all workers are gone the run is stuck, and the next one finishes it") {
   for_each_seed([](uint64_t seed) {
     const Graph graph = graph_of(seed);

@@ -262,13 +262,15 @@ is_done() { "${sluice:?}" status p.run --exit-code >/dev/null 2>&1; }
 
 # await_end WHAT: its status in $status. A run that does not end is ended, and that is wrong.
 await_end() {
-  local pid pids
+  local pid pids signal
   status=0
   await "$hang_after" mpirun_waits_for_the_dead || true
-  if running && mpirun_waits_for_the_dead; then
-    for pid in $(victim_pids mpirun -); do kill -TERM "$pid"; done
-    await 20 false || true
-  fi
+  for signal in TERM KILL; do
+    if running && mpirun_waits_for_the_dead; then
+      for pid in $(victim_pids mpirun -); do kill -$signal "$pid"; done
+      await 20 false || true
+    fi
+  done
   if running; then
     mapfile -t pids < <(own_processes)
     wrong "the $1 hangs: ${#pids[@]} processes"

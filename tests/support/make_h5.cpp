@@ -96,6 +96,11 @@ void sparse(hid_t file) {
   H5Pclose(creation);
 }
 
+// Twice 16 MiB, in rows of 8 KiB.
+void large(hid_t file) {
+  for (const char* name : {"u", "v"}) write_numbers(file, name, {2048, 1024}, H5P_DEFAULT);
+}
+
 // A dataset of addresses of other objects.
 void references(hid_t file) {
   plain(file);
@@ -146,6 +151,7 @@ int main(int argc, char** argv) {
       {"strings", strings},
       {"sparse", sparse},
       {"references", references},
+      {"large", large},
       {"relative_link", relative_link},
       {"missing_link", missing_link},
       {"missing_source", missing_source},
