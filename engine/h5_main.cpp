@@ -4,12 +4,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
+#include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <filesystem>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -60,6 +62,15 @@ io::CheckReply check(const io::CheckRequest& request, const std::function<void()
   return reply;
 }
 
+io::CheckReply check_or_say_why(const io::CheckRequest& request,
+                                const std::function<void()>& progress) {
+  try {
+    return check(request, progress);
+  } catch (const std::exception& error) {  // memory, most likely asked for by a damaged size
+    return failed(request.id, std::string("the file could not be read: ") + error.what());
+  }
+}
+
 // Tells the worker once a second that it is at work on something large, not that it hangs.
 class Busy {
  public:
@@ -80,11 +91,7 @@ class Busy {
 io::CheckReply answer(std::string_view text) {
   const Expected<io::CheckRequest> request = io::decode_check_request(text);
   if (!request) return failed(0, request.error().message);
-  try {
-    return check(*request, Busy(request->id));
-  } catch (const std::exception& error) {  // memory, most likely asked for by a damaged size
-    return failed(request->id, std::string("the file could not be read: ") + error.what());
-  }
+  return check_or_say_why(*request, Busy(request->id));
 }
 
 bool send_reply(const io::CheckReply& reply) {
@@ -126,10 +133,10 @@ int serve() {
 
 // People name inputs of an attempt, which are links.
 int describe(const char* file) {
-  std::error_code code;
-  const std::filesystem::path target = std::filesystem::canonical(file, code);
-  const io::CheckReply reply = check(
-      {1, code ? file : target.string(), scheduler::OutputKind::kH5, io::ValueType::kString}, {});
+  std::array<char, PATH_MAX> target{};
+  const char* path = ::realpath(file, target.data()) == nullptr ? file : target.data();
+  const io::CheckReply reply =
+      check_or_say_why({1, path, scheduler::OutputKind::kH5, io::ValueType::kString}, {});
   if (!reply.ok) {
     std::fprintf(stderr, "sluice-h5: error: %s\n", reply.error.c_str());
     return kFailed;

@@ -21,7 +21,6 @@ using namespace sluice;
 using io::ValueType;
 using scheduler::Instant;
 using scheduler::OutputKind;
-using sluice::test::make_h5;
 using sluice::test::read_text;
 using sluice::test::spawn;
 using sluice::test::TemporaryFolder;
@@ -32,6 +31,10 @@ namespace fs = std::filesystem;
 namespace {
 
 const std::string kChecker = SLUICE_H5;
+
+void make_h5(const std::string& kind, const fs::path& file) {
+  test::make_h5(SLUICE_MAKE_H5, kind, file);
+}
 
 // A worker with its helper. As the launcher does, it holds the helper's end of the socket, starts
 // the helper, says when it died and starts the next.

@@ -14,11 +14,14 @@
 using namespace sluice;
 using engine::ViewRequest;
 using io::H5View;
-using sluice::test::make_h5;
 using sluice::test::TemporaryFolder;
 namespace fs = std::filesystem;
 
 namespace {
+
+void make_h5(const std::string& kind, const fs::path& file) {
+  test::make_h5(SLUICE_MAKE_H5, kind, file);
+}
 
 io::AttemptSpec attempt_with(const H5View& view, size_t files) {
   io::AttemptSpec spec;

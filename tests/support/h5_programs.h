@@ -32,8 +32,10 @@ inline int wait_for(pid_t pid) {
   return status;
 }
 
-inline void make_h5(const std::string& kind, const std::filesystem::path& file) {
-  const int status = wait_for(spawn({SLUICE_MAKE_H5, kind, file}));
+// `program`: make_h5.
+inline void make_h5(const std::string& program, const std::string& kind,
+                    const std::filesystem::path& file) {
+  const int status = wait_for(spawn({program, kind, file}));
   REQUIRE(WIFEXITED(status));
   REQUIRE(WEXITSTATUS(status) == 0);
 }
