@@ -1,5 +1,7 @@
 #include "engine/worker_parts.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -13,6 +15,15 @@ using scheduler::Instant;
 using scheduler::ObjectId;
 using scheduler::WorkerId;
 namespace message = io::message;
+
+namespace {
+
+// The list of what a part is made of, while it is made.
+std::filesystem::path sources_of(const io::Store::NewFile& part) {
+  return part.path.string() + ".sources";
+}
+
+}  // namespace
 
 std::optional<io::H5View> part_of(const io::InputSpec& input) {
   io::H5View view = input.view;
@@ -121,7 +132,10 @@ void WorkerParts::on_fetched(ObjectId part, const std::string& error) {
 // None of the parts that the attempt reads of this object is wanted any more.
 void WorkerParts::fail(AttemptId attempt, ObjectId object, const std::string& error,
                        bool source_lost) {
-  const auto open = askers_.at(attempt).open.extract(object);
+  const auto asker = askers_.find(attempt);
+  if (asker == askers_.end()) return;  // over, because of another object
+  const auto open = asker->second.open.extract(object);
+  if (open.empty()) return;
   for (const uint64_t number : open.mapped()) drop_wanted(number);
   finished_({attempt, object, error, source_lost});
 }
@@ -158,7 +172,7 @@ void WorkerParts::forget(AttemptId attempt) {
 void WorkerParts::on_request(Instant now, WorkerId from, const message::PartRequest& request) {
   now_ = now;
   const ObjectId part(next_part_++);
-  made_[part] = {from, request.number, {}};
+  made_[part] = {from, request.number};
   io_.post([this, store = store_, part, request]() -> IoThread::Completion {
     SLUICE_FAULT_POINT("part.serve");
     const std::filesystem::path from_file = store->object_path(request.object);
@@ -168,34 +182,30 @@ void WorkerParts::on_request(Instant now, WorkerId from, const message::PartRequ
     const int64_t bytes = std::max<int64_t>(io::file_stamp(from_file).bytes, 0) /
                           std::max<int64_t>(request.view.shards, 1);
     const io::Store::NewFile file = store->place_for(part, bytes);
-    const std::filesystem::path sources = file.path.string() + ".sources";
+    io::CheckRequest wanted;
+    wanted.path = file.path;
+    wanted.sources = sources_of(file);
+    wanted.view = request.view;
     const Status written =
-        io::write_file(sources, io::encode_sources({{from_file, from_file.filename()}}));
+        io::write_file(wanted.sources, io::encode_sources({{from_file, from_file.filename()}}));
     if (!written) return [this, part, error = written.error().message] { answer(part, error); };
-    return [this, part, request, file, sources] {
-      const auto made = made_.find(part);
-      if (made == made_.end()) return;  // its asker is lost
-      made->second.file = file;
-      io::CheckRequest wanted;
-      wanted.path = file.path;
-      wanted.sources = sources;
-      wanted.view = request.view;
-      requests_[checker_.request(now_, std::move(wanted))] = part;
+    return [this, part, file, wanted = std::move(wanted)] {
+      requests_[checker_.request(now_, wanted)] = {part, file};
     };
   });
 }
 
+// Whether somebody still waits for it is seen when it is answered.
 bool WorkerParts::on_made(const io::CheckReply& reply) {
-  const auto asked = requests_.find(reply.id);
-  if (asked == requests_.end()) return false;
-  const ObjectId part = asked->second;
-  requests_.erase(asked);
-  const auto found = made_.find(part);
-  if (found == made_.end()) return true;
-  io_.post([this, store = store_, part, file = found->second.file, ok = reply.ok,
-            error = reply.error]() -> IoThread::Completion {
-    (void)::unlink((file.path.string() + ".sources").c_str());
-    if (!ok) return [this, part, error] { answer(part, error); };
+  const auto asked = requests_.extract(reply.id);
+  if (asked.empty()) return false;
+  io_.post([this, store = store_, part = asked.mapped().part, file = asked.mapped().file,
+            ok = reply.ok, error = reply.error]() -> IoThread::Completion {
+    (void)::unlink(sources_of(file).c_str());
+    if (!ok) {
+      (void)::unlink(file.path.c_str());  // a helper that crashed leaves what it had
+      return [this, part, error] { answer(part, error); };
+    }
     const Status adopted = store->adopt(part, file);
     SLUICE_FAULT_POINT("part.made");
     return [this, part, text = adopted.ok() ? std::string() : adopted.error().message] {

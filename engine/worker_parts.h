@@ -12,8 +12,8 @@
 // of the object instead: then the attempt's own view says what is wrong. A source that does not
 // answer for kStalledAfter counts as lost. What was made for a peer that died is removed.
 //
-// Control thread only; files are made and removed on the I/O thread. Test: tests/e2e/views.sh,
-// tests/cluster/parts.sh
+// Control thread only; files are made and removed on the I/O thread. Test:
+// tests/engine/worker_parts_test.cpp, tests/cluster/parts.sh
 #pragma once
 
 #include <cstdint>
@@ -110,6 +110,10 @@ class WorkerParts {
   struct Made {
     scheduler::WorkerId asker;
     uint64_t number = 0;
+  };
+  // What the helper was asked for.
+  struct Request {
+    scheduler::ObjectId part;
     io::Store::NewFile file;
   };
   void send(scheduler::WorkerId to, const io::Message& message);
@@ -130,8 +134,8 @@ class WorkerParts {
   std::map<uint64_t, Wanted> wanted_;                 // by number
   std::map<scheduler::ObjectId, uint64_t> fetching_;  // by what it is called here
   std::map<scheduler::AttemptId, Asker> askers_;
-  std::map<scheduler::ObjectId, Made> made_;          // being made included
-  std::map<uint64_t, scheduler::ObjectId> requests_;  // to the helper
+  std::map<scheduler::ObjectId, Made> made_;  // being made included
+  std::map<uint64_t, Request> requests_;      // by the helper's number
   scheduler::Instant now_;
 };
 

@@ -25,10 +25,10 @@ namespace sluice::io {
 [[nodiscard]] Expected<std::string> describe_h5(const std::filesystem::path& file);
 
 // Writes the file `to`, or writes it anew: what `view` shows of the sources, one without a
-// gather, else in this order. Every dataset in it is contiguous and begins at a multiple of 4 KiB,
-// so that it can be mapped; the same sources give the same bytes. Attributes of the datasets and of
-// the groups above them come along (of a gather, the first file's), but for those that refer to
-// other objects. Returns the bytes of `to`. `progress` is called now and then.
+// gather, else in this order. Every dataset in it is contiguous and, from 4 KiB on, begins at a
+// multiple of 4 KiB, so that it can be mapped; the same sources give the same bytes. Attributes of
+// the datasets and of the groups above them come along (of a gather, the first file's), but for
+// those that refer to other objects. Returns the bytes of `to`. `progress` is called now and then.
 [[nodiscard]] Expected<int64_t> make_h5_view(const std::vector<H5Source>& sources,
                                              const H5View& view, const std::filesystem::path& to,
                                              const std::function<void()>& progress = {});
